@@ -131,9 +131,13 @@ def pytest_sessionfinish() -> None:
         statements.write(Path(folder))
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that have slow tests: else one process has them left when the others
     are done."""
+    from tests import broker_use
+
+    broker_use.mark(items)
     if folder := os.environ.get(CHOOSE):
         from tests import statements
 
@@ -190,8 +194,8 @@ def _name_sessions_left() -> None:
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(
             "SELECT application_name, state, backend_start::text, left(query, 300),"
-            " pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            " pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
         for name, state, began, statement, _ended in cursor.fetchall():
             warnings.warn(

@@ -102,15 +102,31 @@ def check_server(*, wait: bool = False) -> None:
 
 
 def explain_server_error(error: Exception) -> NoReturn:
-    """End the process with status 2 and one line if PostgreSQL cannot be used.
+    """End the process with status 2 and one line if PostgreSQL cannot be used, or if migrations
+    have not been applied to the database.
 
     Otherwise raises `error`, the error of a command.
     """
+    from django.db import ProgrammingError
+
     from tailrace.db.server import server_problem
 
     if problem := server_problem():
         sys.exit(_print_errors([problem.message]))
+    if isinstance(error, ProgrammingError) and (names := _unapplied_migrations()):
+        reason = str(error).splitlines()[0]
+        lines = [f"{len(names)} migrations are not applied ({reason}); run `tailrace migrate`"]
+        sys.exit(_print_errors(lines))
     raise error
+
+
+def _unapplied_migrations() -> list[str]:
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [str(migration) for migration, _backwards in plan]
 
 
 def _print_errors(lines: Iterable[str]) -> int:

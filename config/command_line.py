@@ -11,7 +11,7 @@ from django.apps import apps
 from django.core.checks import Tags, registry
 from django.core.management import ManagementUtility, get_commands
 from django.core.management.base import BaseCommand
-from django.db import NotSupportedError, OperationalError
+from django.db import NotSupportedError, OperationalError, ProgrammingError
 
 from tailrace.environment.folders import IS_CHECKOUT
 
@@ -95,7 +95,7 @@ def _run() -> None:
         sys.argv[0] = "python -m tailrace"
     try:
         CommandLine(sys.argv).execute()
-    except (NotSupportedError, OperationalError) as error:
+    except (NotSupportedError, OperationalError, ProgrammingError) as error:
         from tailrace.config import boot
 
         boot.explain_server_error(error)

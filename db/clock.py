@@ -1,9 +1,9 @@
-"""The clock of the database, which takes every decision, and that of this process, for texts.
+"""The database's clock, for decisions, and the process's clock, for texts.
 
-What is due, late, expired or missed is decided by PostgreSQL's clock: in a statement by `NOW`, in
-Python by `tailrace.db.query.database_now()`. So a machine with a wrong clock neither hurries nor
-delays anything. `now()` is for what people read and for records. `offset` is zero except in tests,
-which move both clocks with it.
+PostgreSQL's clock decides whether something is due, late, expired or missed: use `NOW` in a
+statement and `tailrace.db.query.database_now()` in Python. So a wrong clock on one machine changes
+no decision. `now()` is only for texts and records. `offset` is zero except in tests, which shift
+both clocks with it.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,10 +12,12 @@ offset: float = 0.0
 """Seconds ahead of the real time."""
 
 NOW = "(statement_timestamp() + make_interval(secs => %(clock)s))"
-"""SQL for now; `tailrace.db.query` adds the parameter that it needs."""
+"""SQL for the current time; `tailrace.db.query` adds its parameter."""
 
 
 def now() -> datetime:
-    """Return the time of this process, aware and in UTC: for texts and records, which may be wrong
-    by minutes. Decisions take `tailrace.db.query.database_now()`."""
+    """Return the time of this process, aware and in UTC, for texts and records.
+
+    It may be wrong by minutes. For decisions, use `tailrace.db.query.database_now()`.
+    """
     return datetime.now(UTC) + timedelta(seconds=offset)

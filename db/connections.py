@@ -1,8 +1,8 @@
-"""The engine's own database connection beside Django's default one.
+"""The engine's own database connection, besides Django's default connection.
 
-A drain claims and settles on `ENGINE`, handlers run on the default connection. So nothing that a
-handler leaves on its connection (a transaction, a lock, a session setting) reaches the engine, and
-the engine's session has limits that a handler's must not have. `tailrace.db.query` and
+A drain claims and settles jobs on the connection `ENGINE`; handlers use the default connection. So
+nothing that a handler leaves behind (a transaction, a lock, a session setting) affects the engine,
+and the engine's session can have limits that handlers must not have. `tailrace.db.query` and
 `tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
 """
 
@@ -26,19 +26,19 @@ from tailrace.db.engine_database import SESSION
 T = TypeVar("T")
 
 ENGINE = "tailrace"
-"""Alias of the connection; the server and the database are those of `default`."""
+"""Alias of the connection. It uses the same server and database as `default`."""
 
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
 
 
 def current() -> BaseDatabaseWrapper:
-    """Return the connection that statements use here."""
+    """Return the current connection: the engine's within `engine()`, else the default one."""
     return connections[_alias.get()]
 
 
 @contextmanager
 def engine() -> Iterator[None]:
-    """Use the engine's connection within the block."""
+    """Make the engine's connection the current one within the block."""
     token = _alias.set(ENGINE)
     try:
         yield
@@ -48,7 +48,7 @@ def engine() -> Iterator[None]:
 
 @contextmanager
 def default() -> Iterator[None]:
-    """Use the default connection within the block: code that is not the engine's runs there."""
+    """Make the default connection the current one within the block, for handlers' code."""
     token = _alias.set(DEFAULT_DB_ALIAS)
     try:
         yield
@@ -57,19 +57,19 @@ def default() -> Iterator[None]:
 
 
 def check_at_next_use() -> None:
-    """Let Django prove each connection of this thread alive before its next use, and close those
-    that are known to be broken."""
+    """Close this thread's broken connections, and let Django check the others before their next
+    use."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
 
 
 def with_reconnect(call: Callable[[], T]) -> T:
-    """Return the result of `call`; call it once more, on a new connection, if the connection turns
-    out to be dead.
+    """Return the result of `call`, which is called again if the connection was closed.
 
-    A restart or a failover of PostgreSQL closes all connections at once, and the next statement of
-    each process fails. `call` must be harmless to repeat. Within a transaction it is called once.
+    A restart or failover of PostgreSQL closes all connections, and the next statement of each
+    process fails. Without this, a drain would lose its message, and the tick would resend it ever
+    later. `call` must be safe to repeat. Within a transaction, it is called only once.
     """
     connection = current()
     if connection.in_atomic_block:
@@ -85,7 +85,8 @@ def with_reconnect(call: Callable[[], T]) -> T:
 
 
 def atomic(savepoint: bool = True) -> AbstractContextManager[None]:
-    """Return a transaction, or a savepoint in the one that is open, on the current connection."""
+    """Return a context manager: a transaction on the current connection, or a savepoint if a
+    transaction is open."""
     return transaction.atomic(using=_alias.get(), savepoint=savepoint)
 
 
@@ -93,17 +94,17 @@ _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.it
 
 
 def prefix() -> str:
-    """Return what goes before a statement on the current connection: settings, or nothing.
+    """Return the SET statements to put before a statement on the current connection, or "".
 
-    One message with several statements is one transaction, so a pooler sends it to one server.
+    Several statements in one message are one transaction, so a pooler sends them to one session.
     """
     connection = current()
     return _PREFIX if connection.settings_dict.get("POOLED") else ""
 
 
 def timed_out(error: BaseException) -> bool:
-    """Whether a database error is of a statement that took too long, or waited too long for a
-    lock. The connection is sound."""
+    """Whether the error says that a statement took too long or waited too long for a lock. The
+    connection can still be used."""
     return isinstance(
         error.__cause__, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable
     )

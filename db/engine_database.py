@@ -10,23 +10,23 @@ LOCK_SECONDS = 2
 SESSION = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "lock_timeout": f"{LOCK_SECONDS}s",
-    # A plan made while a table was empty is kept when the table has grown. Every statement of the
-    # engine is meant to be answered by indexes, so the planner may not choose anything else.
+    # A plan that was made while a table was empty stays in use when the table has grown. All
+    # statements of the engine are meant to use indexes, so other plans are switched off.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
-    "jit": "off",  # before PostgreSQL 18 a plan that has to do what is off seems expensive
+    "jit": "off",  # before PostgreSQL 18, a plan with a switched-off step counts as expensive
 }
 """Settings of the engine's session."""
 
 
 def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return Django's description of the engine's connection, from that of the default one.
+    """Return the entry of Django's DATABASES for the engine, made from the entry `default`.
 
-    `pooled`: behind a pooler that mixes transactions a session has no settings of its own; there
-    `connections.prefix` sends them with each statement.
+    `pooled`: whether a pooler shares sessions between transactions. Then the session has no
+    settings of its own, and `connections.prefix` sends them with each statement.
     """
     options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
     return {
@@ -38,6 +38,6 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
 
 
 def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Django's OPTIONS of a database whose sessions begin with these settings, too."""
+    """Return Django's OPTIONS with these session settings added."""
     flags = " ".join(f"-c {name}={value}" for name, value in session.items())
     return {**options, "options": f"{options.get('options', '')} {flags}".strip()}

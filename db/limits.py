@@ -1,4 +1,4 @@
-"""Time limits of statements, so that one that hangs or meets a lock does not block others."""
+"""Time limits of statements, so that a slow or blocked statement does not delay other work."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +12,10 @@ from tailrace.db.query import query
 
 @contextmanager
 def time_limits(statement: float, lock: float) -> Iterator[None]:
-    """Run the block in a transaction whose statements take, and wait for a lock, at most so many
-    seconds; then they raise OperationalError."""
+    """Run the block in a transaction with limits in seconds for each statement and each lock wait.
+
+    A statement that exceeds a limit raises OperationalError.
+    """
     with connections.atomic():
         query(
             "SELECT set_config('statement_timeout', %(statement)s, true),"
@@ -26,8 +28,10 @@ def time_limits(statement: float, lock: float) -> Iterator[None]:
 
 @contextmanager
 def statement_limit(seconds: float) -> Iterator[None]:
-    """Run the block, which is in a transaction, with statements that take at most so many seconds,
-    or as many as the caller's limit allows; then the caller's limit holds again."""
+    """Limit each statement of the block to `seconds`, unless the caller's limit is shorter.
+
+    The caller must have opened a transaction. After the block, the caller's limit is restored.
+    """
     [(own, _limit)] = query(
         """
         SELECT own, set_config('statement_timeout', CASE
@@ -41,7 +45,7 @@ def statement_limit(seconds: float) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return in one line why it was raised; for a limit above, what to look for."""
+    """Return the reason of the error in one line, with advice if it is a lock timeout."""
     if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
         return (
             "it waited too long for a lock of another transaction; the oldest `xact_start` in"
@@ -50,6 +54,6 @@ def reason(error: Exception) -> str:
     if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
         return "a statement took too long and was cancelled"
     text = str(error).strip()
-    if isinstance(error, DatabaseError):  # the other lines are the statement
+    if isinstance(error, DatabaseError):  # the other lines show the statement
         text = text.partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,8 +1,8 @@
-"""Bound how long a statement waits for locks of other transactions, and say what it waited for.
+"""Limit how long a statement waits for locks of other transactions, and name the locked rows.
 
-A statement with the CTE LIMITED, which comes first in its FROM, waits for at most WAIT_SECONDS; the
-CTE `restored` puts the caller's own lock_timeout back when the CTE it is given is done. A shorter
-lock_timeout of the caller holds.
+A statement with the CTE LIMITED first in its FROM waits for at most WAIT_SECONDS, or for the
+caller's lock_timeout if that is shorter. The CTE `restored` resets the caller's lock_timeout when
+the CTE that it is given is done.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ limited AS MATERIALIZED (
 
 
 def restored(after: str) -> str:
-    """Return the CTE `restored`, to be joined by the statement's last SELECT."""
+    """Return the CTE `restored`, which runs after the CTE `after`. The last SELECT must join it."""
     return f"""
 restored AS MATERIALIZED (
   SELECT set_config('lock_timeout', limited.own, true)
@@ -39,27 +39,27 @@ restored AS MATERIALIZED (
 
 
 def params() -> dict[str, Any]:
-    """Return the parameters that LIMITED needs."""
+    """Return the parameters of LIMITED."""
     return {"wait_seconds": WAIT_SECONDS}
 
 
 class Blocked(OperationalError):
-    """Another open transaction holds what a statement needs; the statement changed nothing.
+    """Another open transaction holds a lock that the statement needs; it changed nothing.
 
-    The transaction it was in can only be rolled back. Try again later.
+    Roll the statement's transaction back and try again later.
     """
 
 
 _REASONS = {
-    "55P03": "another open transaction holds this for too long",
+    "55P03": "another open transaction has locked this for too long",
     "40P01": "another transaction and this one wait for each other (a deadlock)",
 }
-"""By SQLSTATE: lock_not_available, deadlock_detected."""
+"""By SQLSTATE (lock_not_available, deadlock_detected)."""
 
 
 @contextmanager
 def named(what: Callable[[], str]) -> Iterator[None]:
-    """Raise Blocked, with what was needed, where a lock was waited for in vain."""
+    """Raise Blocked instead of a lock timeout or deadlock; `what` returns the rows' description."""
     try:
         yield
     except OperationalError as error:
@@ -70,10 +70,10 @@ def named(what: Callable[[], str]) -> Iterator[None]:
 
 
 def in_transaction(work: Callable[[], T], *, one_statement: bool = False) -> T:
-    """Return what `work` returns, called in the caller's transaction or in one of its own.
+    """Call `work` in the caller's transaction, or else in a new one, and return its result.
 
-    In one of its own it is called once more if it was blocked. `one_statement`: a transaction of
-    its own need not be opened, which saves two round trips.
+    In a new transaction, `work` is called a second time if it raises Blocked. `one_statement`:
+    `work` executes only one statement, so no transaction is opened, which saves two round trips.
     """
     connection = connections.current()
     own = not connection.in_atomic_block

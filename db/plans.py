@@ -1,16 +1,18 @@
-"""Conditions that leave the planner one way to answer them, whatever the statistics say.
+"""SQL conditions that force the planner to one plan, whatever the statistics are.
 
-The plan of a prepared statement may have been made while its table was empty. Then reading a whole
-index seems as cheap as looking one row up, and the plan is kept when the table has grown.
+The plan of a prepared statement may be made while its table is empty. Then reading a whole index
+seems as cheap as looking up one row, and the plan stays in use when the table has grown.
 """
 
 
 def probe(column: str, value: str) -> str:
-    """Return SQL for `column = value` that is only answered by looking each value up in an index:
-    an array of one value can be neither hashed nor merged."""
+    """Return SQL for `column = value` that the planner can only answer by an index lookup.
+
+    It can use an array of one value neither for a hash join nor for a merge join.
+    """
     return f"{column} = ANY(ARRAY[{value}])"
 
 
 def unindexed(column: str) -> str:
-    """Return SQL for a text column in which no index, and no index's condition, is recognised."""
+    """Return SQL for a text column that keeps the planner from using any index on it."""
     return f"({column} || '')"

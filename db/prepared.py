@@ -1,7 +1,7 @@
-"""Run the statements of each event and each batch, prepared once per connection by the server.
+"""Run statements that the server prepares once per connection: those for each event and batch.
 
-Parsing and planning is half of what a short statement costs. DATABASE_PREPARE=no turns this off,
-for a pooler that mixes the statements of connections.
+Parsing and planning take half the time of a short statement. DATABASE_PREPARE=no switches this off,
+for poolers that share a session between connections.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from tailrace.db import query as unprepared
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
-    """Do what `tailrace.db.query.query` does, with a statement that the server prepares."""
+    """Execute a prepared statement and return its rows, as `tailrace.db.query.query` does."""
     if connections.prefix():  # several statements in one message cannot be prepared
         return unprepared.query(sql, **params)
     connection = connections.current()
     with connection.cursor() as cursor:
-        # Its parameters travel apart from the statement.
+        # This cursor sends the parameters separately from the statement.
         cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
         cursor.execute(sql, {"clock": clock.offset} | params)
         return cursor.fetchall()

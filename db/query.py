@@ -1,7 +1,7 @@
-"""Run a statement on the current connection and return its rows, or their number.
+"""Run SQL statements on the current connection.
 
-Parameters are named. `clock.NOW` can be used in any statement: its parameter is added here. As
-parameters are always sent, a percent sign in a statement is written `%%`.
+Parameters are named. The parameter of `clock.NOW` is added to every statement. A percent sign in a
+statement must be written `%%`.
 """
 
 from datetime import datetime
@@ -11,21 +11,21 @@ from tailrace.db import clock, connections
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
-    """Execute a statement that returns rows, and return them."""
+    """Execute a statement and return its rows."""
     with connections.current().cursor() as cursor:
         _execute(cursor, sql, params)
         return cursor.fetchall()
 
 
 def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:
-    """Execute statements that return rows, in one message; return the rows of each."""
+    """Execute several statements in one message and return the rows of each."""
     with connections.current().cursor() as cursor:
         cursor.execute(
             connections.prefix() + ";".join(statements), {"clock": clock.offset} | params
         )
         results = [cursor.fetchall()] if cursor.description else []
         while cursor.nextset():
-            if cursor.description:  # a setting of the prefix returns no rows
+            if cursor.description:  # the SET statements of the prefix return no rows
                 results.append(cursor.fetchall())
         return results
 
@@ -38,9 +38,9 @@ def execute(sql: str, /, **params: Any) -> int:
 
 
 def database_now() -> datetime:
-    """Return the time of the database, aware and in UTC: to decide what is due, late or expired.
+    """Return the time of the database, aware and in UTC, for decisions about due or expired rows.
 
-    One round trip. Within one statement, use `clock.NOW` instead.
+    This takes one round trip. Within a statement, use `clock.NOW` instead.
     """
     now: datetime
     [(now,)] = query(f"SELECT {clock.NOW}")

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class RealField(models.FloatField):
-    """A number of four bytes, as precise as positions are."""
+    """A floating-point number of four bytes, which is precise enough for positions."""
 
     def db_type(self, connection: Any) -> str:
         return "real"

@@ -1,4 +1,4 @@
-"""Whether the PostgreSQL server can be used; if not, why, in one line without its password."""
+"""Check that the PostgreSQL server can be used. Messages are one line, without the password."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,21 +7,21 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections
 
 OLDEST = 15
-"""The oldest version of PostgreSQL that has what our statements need."""
+"""The oldest supported major version of PostgreSQL."""
 CONNECT_SECONDS = 5
 
 
 @dataclass(frozen=True)
 class ServerProblem:
-    """Why the server cannot be used."""
+    """The reason why the server cannot be used."""
 
     message: str
     may_pass: bool
-    """Whether it may be different in a moment: the server does not answer."""
+    """Whether it is worth trying again, as the server may be starting."""
 
 
 def server_problem() -> ServerProblem | None:
-    """Connect once, on a connection of its own; return why the server cannot be used, or None."""
+    """Open a new connection to the server; return the problem, or None if it can be used."""
     default = connections[DEFAULT_DB_ALIAS]
     params = default.get_connection_params() | {"connect_timeout": CONNECT_SECONDS}
     try:
@@ -44,10 +44,10 @@ def refuse_old(connection: Any, **kwargs: Any) -> None:
 
 
 def too_old(version: int) -> str:
-    """Return the message about a server of this version, such as 140012."""
+    """Return the message about a server of this version, a number such as 140012."""
     address = _address(connections[DEFAULT_DB_ALIAS].settings_dict)
     return (
-        f"{address} is of version {version // 10_000}, and Tailrace needs {OLDEST} or newer;"
+        f"{address} has version {version // 10_000}, but Tailrace needs {OLDEST} or newer;"
         " upgrade it, or set DATABASE_URL to another server (empty: an embedded one)"
     )
 
@@ -58,6 +58,6 @@ def _address(database: dict[str, Any]) -> str:
 
 
 def _reason(error: psycopg.OperationalError) -> str:
-    """Return the last cause that libpq names, such as `Connection refused`."""
+    """Return the last cause in libpq's message, such as `Connection refused`."""
     line = (str(error).strip().splitlines() or ["no answer"])[0]
     return " ".join(line.rpartition("failed: ")[2].split())

@@ -1,9 +1,9 @@
-"""Prove that foreign code left its database connections as it found them, or replace them.
+"""Check that a handler's code left its database connections unchanged, or replace them.
 
-A transaction that was left open is seen by the connection's status. What a session keeps beside it
-(settings, advisory locks, temporary tables, LISTEN, cursors WITH HOLD) is seen in the text of the
-statements that go through Django; such a connection is closed, since that leaves nothing.
-Statements on psycopg's own connection, or within a function of the database, are not seen.
+The status of a connection shows a transaction that was left open. Other changes of the session
+(settings, advisory locks, temporary tables, LISTEN, cursors WITH HOLD) are recognised in the text
+of statements that go through Django; then the connection is closed, which ends its session.
+Statements on psycopg's own connection, or within a database function, are not recognised.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from tailrace.db.session_statements import changes_session
 
 
 class Watch:
-    """The connections of this thread, but the engine's, while foreign code uses them."""
+    """Watches the connections of this thread, except the engine's, while a handler uses them."""
 
     def __init__(self) -> None:
-        self._connections = [own for own in connections.all() if own.alias != ENGINE]
+        self._connections = [each for each in connections.all() if each.alias != ENGINE]
         self._depths = [_depth(connection) for connection in self._connections]
         self._changed: set[str] = set()
 
@@ -39,10 +39,9 @@ class Watch:
             yield
 
     def restore(self) -> bool:
-        """Replace the connections that are not as they were; return whether a transaction was left
-        open, or an atomic block.
+        """Close changed connections; return whether a transaction or atomic block was left open.
 
-        One whose transaction was open before is left alone: it belongs to the caller.
+        A connection whose transaction was open before belongs to the caller and is not closed.
         """
         left_open = False
         for connection, depth in zip(self._connections, self._depths, strict=True):
@@ -57,15 +56,15 @@ class Watch:
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Watch the statements of the block."""
+    """Watch the statements in the block."""
     watch = Watch()
     with watch.listening():
         yield watch
 
 
 def discard(connection: BaseDatabaseWrapper) -> None:
-    """Close the connection, whatever its state; the next statement opens a new one."""
-    # Within an atomic block Django would keep the closed connection for the end of the block.
+    """Close the connection in any state; the next statement opens a new one."""
+    # Within an atomic block Django would keep the closed connection until the end of the block.
     connection.in_atomic_block = connection.closed_in_transaction = False
     connection.close()
 
@@ -83,7 +82,7 @@ def _has_transaction(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _broken(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the connection is closed by the server, or still within a statement."""
+    """Whether the server closed the connection, or a statement is still running on it."""
     if connection.connection is None:
         return False
     return _status(connection) in (TransactionStatus.UNKNOWN, TransactionStatus.ACTIVE)

@@ -13,15 +13,15 @@ from psycopg.pq import ExecStatus, TransactionStatus
 log = structlog.get_logger(__name__)
 
 CANCEL_SECONDS = 5.0
-"""How long to wait for a statement that was cancelled."""
+"""How long to wait for the end of a cancelled statement."""
 
 _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _COMMAND = rf"{_SPACE}(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|LISTEN|PREPARE|LOAD)\b"
 _FIRST_COMMAND = re.compile(_COMMAND, re.IGNORECASE | re.DOTALL)
 _LATER_COMMAND = re.compile(";" + _COMMAND, re.IGNORECASE | re.DOTALL)
-_PARTS = ("advisory_lock", "temp", "hold")
-"""Quick to look for; the expression below decides."""
-_WITHIN = re.compile(
+_KEYWORDS = ("advisory_lock", "temp", "hold")
+"""A quick first check; the expression below decides."""
+_SESSION_OBJECT = re.compile(
     r"""\bpg_(?:try_)?advisory_lock | \bpg_temp\b | \bWITH\s+HOLD\b
     | \bTEMP(?:ORARY)?\s+(?:TABLE|VIEW|SEQUENCE|RECURSIVE)\b | \bINTO\s+TEMP(?:ORARY)?\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -31,20 +31,19 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|[(),]|[^'(),]+|'")
 
 
 def changes_session(sql: Any) -> bool:
-    """Whether a statement changes what outlives its transaction in the session: a setting, an
-    advisory lock, a temporary table, LISTEN, a prepared statement or a cursor WITH HOLD."""
+    """Whether a statement changes the session beyond the end of its transaction."""
     text = sql if isinstance(sql, str) else _text(sql)
     if _FIRST_COMMAND.match(text) or (";" in text and _LATER_COMMAND.search(text)):
         return True
     lower = text.lower()
-    if any(part in lower for part in _PARTS) and _WITHIN.search(text):
+    if any(keyword in lower for keyword in _KEYWORDS) and _SESSION_OBJECT.search(text):
         return True
     return not all(_is_local(text, call) for call in _SET_CONFIG.finditer(text))
 
 
 def _is_local(text: str, call: re.Match[str]) -> bool:
-    """Whether the call of set_config lasts until the end of the transaction: its third argument is
-    the word `true`."""
+    """Whether a call of set_config only lasts until the end of the transaction: its third argument
+    is the word `true`."""
     depth, last = 1, ""
     for token in _TOKEN.finditer(text, call.end()):
         if token[0] == ")":
@@ -66,8 +65,8 @@ def _text(sql: Any) -> str:
 def cancel_statements() -> None:
     """Cancel the statements that this thread waits for, on any connection, and wait for their end.
 
-    For a signal handler that interrupts the thread: what is cancelled has been rolled back when
-    this returns, or its connection is closed.
+    For a signal handler that interrupts the thread. When this returns, each cancelled statement is
+    rolled back, or its connection is closed.
     """
     for connection in connections.all(initialized_only=True):
         raw = connection.connection
@@ -83,17 +82,17 @@ def cancel_statements() -> None:
             raw.close()
 
 
-def _read_to_end(pgconn: Any, until: float) -> bool:
-    """Read the results of the statement; return whether it ended before `until`."""
+def _read_to_end(pgconn: Any, deadline: float) -> bool:
+    """Read the results of the statement; return whether it ended before the deadline."""
     while True:
         while pgconn.is_busy():
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return False
-            select.select([pgconn.socket], [], [], left)
+            select.select([pgconn.socket], [], [], remaining)
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:
             return True
         if result.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH):
-            return False  # it ends with its connection
+            return False  # a COPY only ends when its connection is closed

@@ -1,9 +1,9 @@
-"""Times that others send: only those that PostgreSQL can store."""
+"""Check and parse times from outside: only times that PostgreSQL can store are accepted."""
 
 from datetime import UTC, datetime, timedelta
 
 LARGEST_OFFSET = timedelta(hours=15, minutes=59)
-"""PostgreSQL knows no larger offset from UTC. Those of real time zones end at 14 hours."""
+"""The largest offset from UTC that PostgreSQL accepts. Real time zones have at most 14 hours."""
 
 
 def in_utc(at: datetime) -> datetime:
@@ -24,5 +24,5 @@ def in_utc(at: datetime) -> datetime:
 
 
 def parse_time(text: str) -> datetime:
-    """Return the time of an ISO 8601 text, in UTC. Raises ValueError as `in_utc` does."""
+    """Return the time in an ISO 8601 text, in UTC. Raises ValueError as `in_utc` does."""
     return in_utc(datetime.fromisoformat(text))

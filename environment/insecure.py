@@ -1,6 +1,6 @@
-"""Settings that are allowed but insecure in production: each app declares its own beside them.
+"""Rules for settings that are allowed but insecure in production.
 
-`manage.py check --deploy` reports all of them.
+Each app declares its rules beside its settings. `manage.py check --deploy` reports violations.
 """
 
 import base64
@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 TLS_MODES = ("require", "verify-ca", "verify-full")
-"""Of PostgreSQL's sslmode: those that never fall back to an unencrypted connection."""
+"""Values of PostgreSQL's sslmode that never fall back to an unencrypted connection."""
 INTERNAL_NETWORKS = [
     ip_network(network) for network in ("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")
 ]
-"""This machine, and the services of a cloud that give out its credentials."""
+"""Addresses of this machine, and of cloud metadata services, which give out credentials."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Insecure:
     setting: str
     """The environment variable."""
     problem: str
-    """What is wrong with its value. `{}` is what `when` returned."""
+    """The problem with its value. `{}` is replaced by the return value of `when`."""
     when: Callable[[Any], str | bool]
-    """Takes the settings of its app; returns whether that is so, or which parts are concerned."""
+    """Takes the app's settings; returns whether they break the rule, or the values that do."""
     way_out: str
-    """What to do, as a sentence."""
+    """How to fix it, as a sentence."""
 
 
 def is_local(url: str) -> bool:
@@ -69,23 +69,23 @@ def lacks_tls(url: str) -> bool:
 
 
 def names_without_tls(urls: dict[str, str]) -> str:
-    """Return the names of the URLs that are reached over unencrypted connections."""
+    """Return the names of the URLs that would be used over unencrypted connections, by commas."""
     return ", ".join(name for name, url in urls.items() if lacks_tls(url))
 
 
 def is_guessable(key: str) -> bool:
-    """Whether a key in urlsafe base64 was typed rather than made: few different bytes."""
+    """Whether a key in urlsafe base64 has too few different bytes to be random."""
     return len(set(base64.urlsafe_b64decode(key + "=" * (-len(key) % 4)))) < 8
 
 
 def internal_networks(networks: Iterable[str]) -> str:
-    """Return the networks that contain this machine or the services of its cloud."""
+    """Return the networks that overlap with INTERNAL_NETWORKS, separated by commas."""
     return ", ".join(
         text
         for text in networks
         if any(
-            inside.version == (network := ip_network(text)).version and network.overlaps(inside)
-            for inside in INTERNAL_NETWORKS
+            internal.version == (network := ip_network(text)).version and network.overlaps(internal)
+            for internal in INTERNAL_NETWORKS
         )
     )
 

@@ -1,4 +1,4 @@
-"""Find the settings of the apps, read them all, and describe them."""
+"""Find, read and describe the settings of all apps."""
 
 import os
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ T = TypeVar("T", bound=AppSettings)
 
 
 def settings_classes(apps: Iterable[str]) -> list[type[AppSettings]]:
-    """Return the classes in every `settings.py` of the apps, at any depth of their folders.
+    """Return the subclasses of AppSettings in every `settings.py` below the folders of the apps.
 
-    Django need not be set up for that: a `settings.py` imports nothing but `environment`.
+    Works before Django is set up, as a `settings.py` imports only `environment`.
     """
     return [cls for app in apps for module in _modules(app) for cls in _classes(module)]
 
@@ -62,8 +62,8 @@ class Environment:
         }
 
     def unknown(self) -> list[str]:
-        """Return the names of variables that nobody reads, and that have a prefix of ours or are
-        one typing error away from a name of ours."""
+        """Return the names of set variables that no app declares, but that begin with a prefix of
+        an app or differ from a declared name by one typing error."""
         prefixes = tuple(prefix for cls in self.settings for prefix in cls.prefixes)
         names = set(self.names)
         known_prefixes = tuple(
@@ -79,14 +79,14 @@ class Environment:
 
 
 def is_set(name: str) -> bool:
-    """Whether the variable is set to something that is not blank."""
+    """Whether the environment variable is set and not blank."""
     return bool(os.environ.get(name, "").strip())
 
 
 def _is_nearly(name: str, known: Iterable[str]) -> bool:
-    """Whether one of the names differs by two letters that changed places, or by one letter."""
-    alike = [each for each in known if abs(len(each) - len(name)) <= 1]
-    return bool(get_close_matches(name, alike, n=1, cutoff=0.85))
+    """Whether the name differs from a known one by one letter, or by two swapped letters."""
+    similar_names = [each for each in known if abs(len(each) - len(name)) <= 1]
+    return bool(get_close_matches(name, similar_names, n=1, cutoff=0.85))
 
 
 def _modules(app: str) -> list[str]:

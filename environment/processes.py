@@ -1,4 +1,7 @@
-"""What an app adds to `make run`: `PROCESSES` in its `processes.py`, and lines of where to look."""
+"""The processes that an app adds to `make run`: `PROCESSES` in its `processes.py`.
+
+`addresses()` there returns the URLs that `make run` prints, by their names.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +13,13 @@ class Process:
 
     name: str
     command: str = ""
-    """A line for the shell; it may use `port` and other variables: `$SAMPLE_BACKEND_PORT`. Empty:
-    there is no process, only what is prepared."""
+    """A shell command; it may use `port` and other environment variables, as in
+    `$SAMPLE_BACKEND_PORT`. If it is empty, only `prepare` is run."""
     runs: Callable[[], bool] = lambda: True
-    """Whether it runs with the present settings."""
+    """Returns whether the current settings need this process."""
     port: str = ""
-    """The setting with its port on 127.0.0.1, which must be free."""
+    """The name of the setting with its port on 127.0.0.1. The port must be free."""
     prepare: str = ""
-    """The command of Tailrace that is called once before the processes start."""
+    """The Tailrace command that is run once before the processes start."""
     variables: Callable[[], dict[str, str]] = dict
-    """Returns environment variables that all processes get while this one runs."""
+    """Returns environment variables that are set for all processes if this process runs."""

@@ -1,8 +1,8 @@
 """The base class of every app's settings: environment variables that pydantic reads and checks.
 
-A wrong variable raises nothing: its default is used and the problem is kept, so that
-`manage.py check` can name all problems at once and `tailrace.config.boot` can stop with one line
-each.
+An invalid variable raises no error: its default is used and the problem is recorded. So
+`manage.py check` can list all problems at once, and `tailrace.config.boot` can print one line for
+each before it stops.
 """
 
 import ast
@@ -26,7 +26,7 @@ ANY_NAME = "<NAME>"
 
 @dataclass(frozen=True)
 class Problem:
-    """A variable that cannot be used as it is."""
+    """A variable with an invalid value."""
 
     name: str
     message: str
@@ -46,11 +46,11 @@ class Variable:
 
 
 class AppSettings(BaseSettings):
-    """The environment variables of one app, in a subclass in the app's `settings.py`.
+    """The environment variables of one app: a subclass in the app's `settings.py`.
 
-    A field's name is the name of the variable and of the Django setting; a variable of another
-    name is the field's `validation_alias`. Type and bounds are checked, the docstring below is the
-    meaning, and `examples` is shown instead of a default that depends on the machine.
+    A field's name is the name of both the variable and the Django setting; if the names differ,
+    `validation_alias` is the name of the variable. Type and bounds are checked. The docs show the
+    docstring below the field, and `examples` instead of a default that depends on the machine.
     """
 
     model_config = SettingsConfigDict(
@@ -62,12 +62,12 @@ class AppSettings(BaseSettings):
     )
 
     prefixes: ClassVar[tuple[str, ...]] = ()
-    """Unknown variables with one of these prefixes are reported: most likely a typing error."""
+    """Unknown variables with one of these prefixes are reported as likely typing errors."""
     insecure: ClassVar[tuple[Insecure, ...]] = ()
-    """What `manage.py check --deploy` reports of these settings."""
+    """Rules that `manage.py check --deploy` applies to these settings."""
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield what is wrong with one variable in combination with another."""
+        """Yield the problems of variables that contradict each other."""
         yield from ()
 
     def storages(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class AppSettings(BaseSettings):
 
     @classmethod
     def load(cls) -> tuple[Self, list[Problem]]:
-        """Read the environment. Return the settings and what is wrong with the variables."""
+        """Read the environment. Return the settings and the problems of the variables."""
         problems: list[Problem] = []
         try:
             settings = cls()
@@ -111,8 +111,8 @@ class AppSettings(BaseSettings):
 
     @classmethod
     def _problems(cls, error: ErrorDetails) -> Iterator[Problem]:
-        """Yield the messages of a rule as they are, one by one; else name the kind of value."""
-        if error["type"] == "default_factory_not_called":  # only because another one is wrong
+        """Yield a problem for each message of a Rule; for other errors, name the expected value."""
+        if error["type"] == "default_factory_not_called":  # because another field is invalid
             return
         name = str(error["loc"][0])
         if error["type"] == "value_error":
@@ -129,7 +129,7 @@ def variable_name(name: str, field: FieldInfo) -> str:
 
 
 def named_variables(prefix: str) -> Any:
-    """Declare a field that holds all variables `<prefix><NAME>`, by the rest of their names."""
+    """Declare a field that holds all variables `<prefix><NAME>` in a dict by NAME."""
     return Field(
         default_factory=lambda: by_prefix(prefix),
         validate_default=True,
@@ -138,8 +138,10 @@ def named_variables(prefix: str) -> Any:
 
 
 def _meanings(cls: type[BaseSettings]) -> dict[str, str]:
-    """Return the string below each field. Pydantic would read the source of each class whenever a
-    process starts, and only who describes the variables needs them."""
+    """Return the docstring below each field, by the field's name.
+
+    Pydantic could do that, but it would read the source of each class whenever a process starts.
+    """
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     meanings = dict.fromkeys(cls.model_fields, "")
     for field, below in pairwise(getattr(tree, "body", [])):
@@ -163,7 +165,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _kind(field: FieldInfo) -> str:
-    """Return what a value of the field is, in words."""
+    """Return a description of the values that the field accepts, such as `yes or no`."""
     for item in field.metadata:
         if isinstance(item, Rule):
             return item.kind

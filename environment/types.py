@@ -1,4 +1,4 @@
-"""What a variable may hold beside text and numbers: `X: Annotated[str, Url("https")] = ""`."""
+"""Types of variables besides text and numbers, as in `X: Annotated[str, Url(("https",))] = ""`."""
 
 import base64
 import binascii
@@ -18,14 +18,14 @@ _HOST = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
 class Rule(ABC):
-    """How the text of a variable becomes a value."""
+    """Converts the text of a variable to a value."""
 
     kind: ClassVar[str]
-    """What the value is, in the table of docs/configuration.md."""
+    """The description of the value in the table of docs/configuration.md."""
 
     @abstractmethod
     def read(self, text: str) -> Any:
-        """Return the value, or raise ValueError with a message for each thing that is wrong."""
+        """Return the value, or raise ValueError with one argument, a message, per problem."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -35,7 +35,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Url(Rule):
-    """A URL with one of the schemes; `instead` is the advice for one that begins sqlite://."""
+    """A URL with one of the schemes; `instead` is the advice for a URL with the scheme sqlite."""
 
     kind = "URL"
     schemes: tuple[str, ...]
@@ -49,8 +49,8 @@ class Url(Rule):
 
 @dataclass(frozen=True)
 class Urls(Rule):
-    """URLs separated by blanks or commas. Those within a URL, as in a password, separate nothing,
-    unless what follows begins like a URL."""
+    """URLs separated by blanks or commas. A blank or comma that is not followed by a scheme and ://
+    belongs to the URL, as in a password."""
 
     kind = "URLs, by blanks or commas"
     schemes: tuple[str, ...]
@@ -69,7 +69,7 @@ class Urls(Rule):
 
 @dataclass(frozen=True)
 class NamedUrls(Rule):
-    """URLs by name: `name=url,other=url`. A URL without a name gets the name `unnamed`."""
+    """URLs by name: `name=url,other=url`. `unnamed` is the name for a URL without a name."""
 
     kind = "name=URL, by commas"
     schemes: tuple[str, ...]
@@ -83,7 +83,7 @@ class NamedUrls(Rule):
             if not separator or "://" in name:
                 name, url = self.unnamed, part
             if not name or name in urls:
-                reason = "is there twice" if name else "has no name"
+                reason = "has a name that is used twice" if name else "has no name"
                 problems.append(f"{masked(url)!r} {reason}; write name=URL")
             elif problem := url_problem(url, self.schemes):
                 problems.append(problem)
@@ -95,8 +95,8 @@ class NamedUrls(Rule):
 
 
 class ByHost(Rule):
-    """Texts by host: `host=text,other.example:3000=text`. No message shows the texts, which may be
-    secrets; an entry is named by its position."""
+    """Texts by host: `host=text,other.example:3000=text`. The texts may be secrets, so messages
+    name an entry only by its position."""
 
     kind = "host=text, by commas"
 
@@ -109,7 +109,7 @@ class ByHost(Rule):
             if not _HOST.fullmatch(host) or not value.strip():
                 problems.append(f"{which} is not host=text, such as git.example.org=…")
             elif host in values:
-                problems.append(f"{which} is for a host that an entry before it names")
+                problems.append(f"{which} names the same host as an earlier entry")
             values[host] = value.strip()
         if problems:
             raise ValueError(*problems)
@@ -143,7 +143,7 @@ class Networks(Rule):
 
 
 class Folder(Rule):
-    """A path of a folder; it need not exist."""
+    """The path of a folder; the folder need not exist."""
 
     kind = "text"
 
@@ -152,7 +152,7 @@ class Folder(Rule):
 
 
 class Key(Rule):
-    """A key of 32 bytes in urlsafe base64. No message shows it."""
+    """A key of 32 bytes in urlsafe base64. Messages never contain the key."""
 
     kind = "key"
 
@@ -163,7 +163,7 @@ class Key(Rule):
 
 
 class Keys(Rule):
-    """Keys of 32 bytes in urlsafe base64. A message names a wrong one by its position."""
+    """Keys of 32 bytes in urlsafe base64. Messages name an invalid key by its position."""
 
     kind = "keys, by commas"
 
@@ -180,7 +180,7 @@ Names = Annotated[list[str], CommaSeparated()]
 
 
 def by_prefix(prefix: str) -> dict[str, str]:
-    """Return the environment variables with the prefix, by the rest of their names."""
+    """Return the values of the environment variables with the prefix, by names without it."""
     return {
         name.removeprefix(prefix): value.strip()
         for name, value in os.environ.items()
@@ -189,18 +189,19 @@ def by_prefix(prefix: str) -> dict[str, str]:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts between commas, without blanks and empty ones."""
+    """Return the parts between commas, stripped of blanks; empty parts are left out."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def url_problem(text: str, schemes: tuple[str, ...], instead: str = "") -> str:
-    """Return what is wrong with a URL, without its password; empty if nothing is."""
+    """Return the problem of a URL, without its password, or an empty string."""
     try:
         parts = urlsplit(text)
         parts.port  # noqa: B018 - raises for a port that is not a number
-    except ValueError:  # whose text may have a piece of the password
+    except ValueError:  # its text may contain a part of the password
         return (
-            "is not a URL: a port is a number, and / ? # @ in a password are %2F %3F %23 %40 there"
+            "is not a URL: the port must be a number; write / ? # @ in a password as"
+            " %2F %3F %23 %40"
         )
     if parts.scheme in schemes:
         return ""
@@ -211,7 +212,7 @@ def url_problem(text: str, schemes: tuple[str, ...], instead: str = "") -> str:
 
 
 def _no_host(url: str) -> str:
-    """Return what is wrong with the host of a URL; empty if nothing is."""
+    """Return the problem of a URL's host, or an empty string."""
     if re.search(r"[\s,]", urlsplit(url).hostname or ""):
         return f"{masked(url)!r} is not one host; begin each URL with its scheme, as in smtp://host"
     return ""
@@ -227,5 +228,5 @@ def is_key(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """Return the text without user and password, and cut."""
+    """Return the text without user and password, cut to 60 characters."""
     return text.rsplit("@", 1)[-1][:60]

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class EventsConfig(AppConfig):
-    """Events: what happened. Does not depend on jobs."""
+    """The app of events: facts that were recorded. It does not depend on jobs."""
 
     name = "tailrace.events"
     label = "tailrace_events"

@@ -1,7 +1,7 @@
-"""Defaults for the fields of events that are published in this context.
+"""Context variables with the default values of an event's fields.
 
-The engine sets `cause` and `trace_parent` while a handler runs, and a web request sets `actor` and
-`trace_parent`. An event without values of its own gets these.
+The engine sets `cause` and `trace_parent` while a handler runs; a web request sets `actor` and
+`trace_parent`. `publish` uses them for events that do not set these fields.
 """
 
 from contextvars import ContextVar

@@ -1,4 +1,4 @@
-"""Find what the apps declare: modules of a known name in every installed app."""
+"""Find modules and classes that apps declare."""
 
 import importlib
 import pkgutil
@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 def import_modules(name: str) -> list[ModuleType]:
-    """Import the module called `name` of every installed app that has one, and return them in the
-    order of INSTALLED_APPS. If it is a package, every module below it is imported, too."""
+    """Import the module `name` of each installed app that has one; return these modules in the
+    order of INSTALLED_APPS. If the module is a package, all modules below it are imported, too."""
     modules = []
     for config in apps.get_app_configs():
         if config.module and module_has_submodule(config.module, name):
@@ -30,7 +30,7 @@ def _import_submodules(package: ModuleType) -> None:
 
 
 class Described:
-    """A base class that apps subclass; the docstring's first paragraph describes the subclass."""
+    """A base class whose subclasses are described by the first paragraph of their docstrings."""
 
     @classmethod
     def description(cls) -> str:
@@ -38,7 +38,7 @@ class Described:
 
 
 def subclasses(base: type[T]) -> Iterator[type[T]]:
-    """Yield the subclasses of `base` at any depth, each once."""
+    """Yield the direct and indirect subclasses of `base`, each once."""
     yield from dict.fromkeys(_subclasses(base))
 
 

@@ -1,4 +1,4 @@
-"""Take personal data out of recorded events."""
+"""Erase personal data in recorded events."""
 
 from collections.abc import Collection
 
@@ -15,11 +15,10 @@ RETURNING e.id
 
 
 def erase(source: str, source_ids: Collection[str], *, keep: Collection[str]) -> list[int]:
-    """Reduce the payloads of these events to the fields `keep`, and empty their actors.
+    """Remove all fields but `keep` from the payloads of these events, and clear their actors.
 
-    Returns the events' ids. Type, subject and times stay, so that no source records the event
-    again. The Payload of their type must give its other fields defaults. Joins the caller's
-    transaction; safe to repeat.
+    Returns the events' ids. The rows stay, so no source can record the events again. Every other
+    field of their Payload must have a default. Joins the caller's transaction; safe to repeat.
     """
     rows = query(_ERASE, source=source, source_ids=text_array(source_ids), keep=text_array(keep))
     return sorted(id for (id,) in rows)

@@ -6,7 +6,7 @@ from tailrace.events.field_errors import FieldError
 
 
 class PublishError(ValueError):
-    """An event is wrong; no event of the `publish` call was recorded."""
+    """An event is invalid. The call of `publish` recorded no event."""
 
 
 class UnknownEventType(PublishError):
@@ -14,9 +14,10 @@ class UnknownEventType(PublishError):
 
 
 class InvalidPayload(PublishError):
-    """The payload, or another field of the event, does not match the event type.
+    """The payload or another field of the event is invalid.
 
-    `fields` says what is wrong where; a path begins with the field, `payload` or another.
+    `fields` lists the errors; each path begins with the name of the event's field, as in
+    `("payload", "user")`.
     """
 
     def __init__(self, text: str, fields: Sequence[FieldError] = ()) -> None:
@@ -25,4 +26,4 @@ class InvalidPayload(PublishError):
 
 
 class UnreadablePayload(ValueError):
-    """A recorded payload does not match its event type as it is declared today."""
+    """A recorded payload does not match the current declaration of its event type."""

@@ -5,7 +5,7 @@ from django.db.models.functions import Cast, Now
 
 
 class CurrentTransaction(Func):
-    """The number of the present transaction, which never wraps around (64 bits)."""
+    """The id of the current transaction as a number of 64 bits, which never wraps around."""
 
     function = "pg_current_xact_id"
     output_field = models.TextField()
@@ -13,12 +13,12 @@ class CurrentTransaction(Func):
 
 class EventQuerySet(models.QuerySet["Event"]):
     def flagged(self) -> "EventQuerySet":
-        """Events with a problem that no operator has acknowledged yet."""
+        """Return events with a problem that no operator has acknowledged yet."""
         return self.filter(acknowledged_at=None).exclude(problem="")
 
 
 class Event(models.Model):
-    """What happened. Append-only; its state is derived from its jobs."""
+    """A fact: something that happened. Append-only; its state is derived from its jobs."""
 
     source = models.TextField(help_text="where the event comes from, e.g. obs:main:1")
     source_id = models.TextField(help_text="the id of the event there")
@@ -29,8 +29,8 @@ class Event(models.Model):
     occurred_at = models.DateTimeField(db_default=Now(), help_text="when it happened")
     recorded_at = models.DateTimeField(db_default=Now(), help_text="when it was recorded here")
     actor = models.TextField(default="", blank=True, help_text="who did it")
-    # No database constraint: a check per row would cost each publish more than the row itself,
-    # and pruning keeps a cause for as long as its effects are kept.
+    # No database constraint: its check would cost `publish` more than the insert of the row, and
+    # pruning keeps an event for as long as the events that it caused.
     cause = models.ForeignKey(
         "self",
         models.DO_NOTHING,
@@ -44,8 +44,8 @@ class Event(models.Model):
     trace_parent = models.TextField(default="", blank=True)
     problem = models.TextField(default="", blank=True, help_text="what is wrong with it")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
-    # By id alone a reader would pass over an event whose transaction commits late. By (xact, id),
-    # up to the oldest transaction that still runs, nothing ever comes in behind the reader.
+    # Readers that follow the order of ids would miss events of transactions that commit late.
+    # Readers that follow (xact, id), up to the oldest running transaction, miss no event.
     xact = models.BigIntegerField(
         null=True,
         editable=False,

@@ -26,23 +26,23 @@ from tailrace.net import tracing
 
 LOCAL = "local"
 KEYS_NAMED = 3
-"""Events that an error names."""
+"""The maximum number of events that an error message names."""
 TypeOfEvent = type[EventType]
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish: its type, its payload, and the other fields."""
+    """An event to publish."""
 
     type: type[EventType] | str
     payload: dict[str, Any] | BaseModel = field(default_factory=dict)
     source: str = LOCAL
     source_id: str = ""
-    """The id at the source; empty: a new id, so that the event is never a duplicate."""
+    """The event's id at its source. Empty: a new id, so that the event is never a duplicate."""
     subject: str | None = None
-    """What it is about; None: as the event type computes it."""
+    """The thing that the event is about. None: `EventType.subject` computes it."""
     occurred_at: datetime | None = None
-    """When it happened (with time zone); None: the time of recording."""
+    """The time of the event, with a time zone. None: the time of recording."""
     actor: str | None = None
     cause_id: int | None = None
     trace_parent: str | None = None
@@ -50,7 +50,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event as it is stored in the database."""
+    """A recorded event: the values in its database row."""
 
     id: int
     type: str
@@ -58,7 +58,7 @@ class Recorded:
     source_id: str
     subject: str
     raw_payload: dict[str, Any]
-    """The payload as JSON, as it is stored and sent on."""
+    """The payload as stored JSON."""
     occurred_at: datetime
     recorded_at: datetime
     actor: str
@@ -69,7 +69,7 @@ class Recorded:
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Recorded":
-        """Create one from the columns of RECORDED, as Django's cursor returns them."""
+        """Create an instance from the columns of RECORDED, as Django's cursor returns them."""
         id, type, source, source_id, subject, payload, occurred_at, recorded_at, *rest = row
         return cls(
             id, type, source, source_id, subject, json.loads(payload),
@@ -78,7 +78,7 @@ class Recorded:
 
     @classmethod
     def from_model(cls, event: Event) -> "Recorded":
-        """Create one from a model instance."""
+        """Create an instance from a row of the model."""
         return cls(**{name: getattr(event, column) for name, column in _COLUMN_OF.items()})
 
     @property
@@ -87,10 +87,10 @@ class Recorded:
 
     @property
     def payload(self) -> Any:
-        """The payload as an instance of its event type's Payload; it is validated when first used.
+        """The payload as an instance of the event type's Payload, which is validated at first use.
 
-        Raises UnreadablePayload if the type is not declared any more, or if its Payload has changed
-        and does not accept what was recorded. `raw_payload` always has the JSON.
+        Raises UnreadablePayload if no app declares the type, or if its current Payload does not
+        accept the recorded JSON. `raw_payload` always returns the JSON.
         """
         if self._model is None:
             object.__setattr__(self, "_model", self._load())
@@ -113,7 +113,7 @@ _STORED = [column for column in fields(Recorded) if column.name != "_model"]
 _COLUMN_OF = {column.name: column.name.removeprefix("raw_") for column in _STORED}
 """The column of each field."""
 
-# Times are read as text: that is faster than datetimes of the driver, and many are never used.
+# Times are read as text, which is faster than the driver's conversion; many are never used.
 RECORDED = ", ".join(
     f"e.{_COLUMN_OF[column.name]}" + ("::text" if column.type is datetime else "")
     for column in _STORED
@@ -122,18 +122,18 @@ RECORDED = ", ".join(
 
 
 def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
-    """Record one event or several, with all their jobs, or nothing at all.
+    """Record one or several events with all their jobs, or nothing if an event is invalid.
 
-    Joins the caller's transaction (or opens one): after a rollback nothing remains. Returns the
-    newly recorded events in their order, without those whose (source, source_id) is known already.
+    Joins the caller's transaction, or opens one. Returns the newly recorded events in the given
+    order. Events whose (source, source_id) is recorded already are left out.
 
-    Raises Blocked when another open transaction holds one of the events, or a unique key of their
-    jobs, for more than ten seconds, and in a deadlock; then the caller's transaction is to be
-    rolled back and tried again. When publish has opened it, it has tried twice.
+    Raises Blocked if another open transaction has locked one of the events, or a unique key of
+    their jobs, for more than ten seconds, or in a deadlock. Then roll the transaction back and try
+    again. If `publish` opened the transaction, it has already tried twice.
 
-    An unknown type raises UnknownEventType and a wrong payload InvalidPayload. With `outside=True`,
-    for events that others sent, such an event is recorded as `events.quarantined` with the reason,
-    and has no jobs.
+    Raises UnknownEventType or InvalidPayload. With `outside=True`, for events that external systems
+    sent, an invalid event is instead recorded as `events.quarantined`, with the reason and without
+    jobs.
     """
     drafts = [events] if isinstance(events, NewEvent) else list(events)
     rows = [_validated(draft, outside) for draft in drafts]
@@ -147,7 +147,7 @@ def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> 
 
 
 def _record(rows: list[EventRow], with_ids: bool) -> list[Recorded]:
-    with locks.named(lambda: _keys_in_words(rows)):
+    with locks.named(lambda: _describe_keys(rows)):
         recorded = _insert(rows, _INSERT_ONCE if with_ids else _INSERT)
     if valid := [event for event in recorded if event.type != Quarantined.name]:
         published.send(sender=Event, events=valid)
@@ -155,7 +155,7 @@ def _record(rows: list[EventRow], with_ids: bool) -> list[Recorded]:
 
 
 apublish = sync_to_async(publish, thread_sensitive=True)
-"""`await apublish(…)` publishes from an async view, in the thread of its connection."""
+"""Call `await apublish(…)` in an async view: it publishes in the thread of the connection."""
 
 
 def _validated(draft: NewEvent, outside: bool) -> EventRow:
@@ -179,7 +179,7 @@ _TARGETS = """source, source_id, type, schema_version, subject, payload, occurre
   actor, cause_id, trace_parent, problem"""
 _VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
   coalesce(occurred_at, {clock.NOW}), {clock.NOW}, actor, cause_id, trace_parent, problem"""
-# The rows are passed as arrays: one statement and one round trip for one event or a thousand.
+# The rows are passed as arrays: any number of events takes one statement and one round trip.
 _ROWS = """unnest(%(source)s::text[], %(source_id)s::text[], %(type)s::text[],
   %(schema_version)s::int[], %(subject)s::text[], %(payload)s::text[],
   %(occurred_at)s::timestamptz[], %(actor)s::text[], %(cause_id)s::bigint[],
@@ -188,7 +188,7 @@ _NAMES = """source, source_id, type, schema_version, subject, payload, occurred_
   trace_parent, problem"""
 _RETURNED = "id, source, source_id, occurred_at, recorded_at"
 
-# With source ids that are made here, no other event is in the way.
+# For events with new source ids, which cannot conflict with others.
 _INSERT = f"""
 INSERT INTO tailrace_events_event ({_TARGETS})
 SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})
@@ -196,9 +196,9 @@ ON CONFLICT (source, source_id) DO NOTHING
 RETURNING {_RETURNED}
 """
 
-# An event of another transaction that is not committed yet is waited for, but not for ever. The
-# ids follow the order of the call, and the rows are inserted in the order of their keys: two calls
-# with the same events cannot deadlock.
+# If another open transaction has inserted one of the events, the statement waits for it, up to the
+# lock timeout. Ids follow the order of the call. Rows are inserted in the order of their keys, so
+# that two calls with the same events cannot deadlock.
 _INSERT_ONCE = f"""
 WITH {locks.LIMITED},
 new AS MATERIALIZED (
@@ -219,7 +219,7 @@ _COLUMNS = (
     "trace_parent", "problem",
 )  # fmt: skip
 _NUMBERS = {"schema_version", "cause_id"}
-_OF_ROW = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
+_ROW_FIELDS = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
 
 
 def _insert(rows: list[EventRow], statement: str) -> list[Recorded]:
@@ -236,7 +236,7 @@ def _insert(rows: list[EventRow], statement: str) -> list[Recorded]:
     ]
 
 
-def _keys_in_words(rows: list[EventRow]) -> str:
+def _describe_keys(rows: list[EventRow]) -> str:
     named = ", ".join(f"{row.source_id!r} of {row.source!r}" for row in rows[:KEYS_NAMED])
     more = f" or {len(rows) - KEYS_NAMED} more" if len(rows) > KEYS_NAMED else ""
     return f"the event {named}{more}"
@@ -248,7 +248,7 @@ def _recorded(row: EventRow, id: int, occurred_at: datetime, recorded_at: dateti
         occurred_at=occurred_at,
         recorded_at=recorded_at,
         _model=row.model,
-        **{name: getattr(row, name) for name in _OF_ROW},
+        **{name: getattr(row, name) for name in _ROW_FIELDS},
     )
 
 

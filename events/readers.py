@@ -1,5 +1,5 @@
-"""Who alone may read an event, as its type declares it. `tailrace.events.visibility` asks all
-types."""
+"""The readers of an event: users and groups. Event types declare them; see
+`tailrace.events.visibility`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Logins of users and names of groups; unknown ones are ignored."""
+    """Logins of users and names of groups. Unknown names are ignored."""
 
     users: frozenset[str] = field(default_factory=frozenset)
     groups: frozenset[str] = field(default_factory=frozenset)
     undecided: bool = False
-    """Whether it will be known later that others may read it too, or everybody."""
+    """Whether more users, or everybody, may turn out to be allowed later."""
 
     @classmethod
     def of(cls, users: Iterable[str] = (), groups: Iterable[str] = ()) -> Self:
-        """Build one from any iterables; empty names are left out."""
+        """Create an instance; empty names are left out."""
         return cls(frozenset(filter(None, users)), frozenset(filter(None, groups)))
 
     def __and__(self, other: "Readers") -> "Readers":
-        """Return who may read what both restrict."""
+        """Return the users and groups that are in both."""
         return Readers(
             self.users & other.users,
             self.groups & other.groups,
@@ -31,4 +31,4 @@ class Readers:
 
 NOBODY = Readers()
 UNDECIDED = Readers(undecided=True)
-"""Nobody, as long as it is not known."""
+"""No user may read the event until its readers are known."""

@@ -1,7 +1,7 @@
-"""A sample of each event type, valid by its schema: for documentation and for tests of receivers.
+"""Create a valid sample of each event type, for documentation and for tests of webhook receivers.
 
-A field's own examples come first, then a default that is not empty; else a value is made of its
-JSON schema and its name.
+The value of a field is its first example, else its default if that is not empty, else a value made
+from its JSON schema and its name.
 """
 
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from tailrace.events.publish import Recorded
 from tailrace.events.types import EventType
 
 AT = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)
-"""When all samples happened."""
+"""The time of all samples."""
 MAX_DEPTH = 6
 TEXTS = {
     "date-time": "2026-10-01T12:00:00Z",
@@ -46,11 +46,11 @@ NAMES = {
     "when": "2026-10-01T12:00:00Z",
     "who": "ann",
 }
-"""Texts of fields with these names; other fields have their own name as their text."""
+"""Texts for fields with these names. For other fields, the text is the name of the field."""
 
 
 def sample_event(event_type: type[EventType]) -> Recorded:
-    """Return an event of this type that was never recorded; its id is 0."""
+    """Return a sample event of this type. It is not recorded and has the id 0."""
     payload = sample_payload(event_type)
     return Recorded(
         id=0,
@@ -69,7 +69,7 @@ def sample_event(event_type: type[EventType]) -> Recorded:
 
 
 def sample_payload(event_type: type[EventType]) -> dict[str, Any]:
-    """Return a payload of this type as JSON, as an event of it is stored."""
+    """Return a sample payload of this type, in the JSON form in which events are stored."""
     schema = event_type.Payload.model_json_schema()
     raw = _value("", schema, schema.get("$defs", {}), 0)
     model = event_type.load(raw)
@@ -94,10 +94,10 @@ def _value(name: str, schema: dict[str, Any], defs: dict[str, Any], depth: int) 
         if options := schema.get(key):
             real = [option for option in options if option.get("type") != "null"]
             return _value(name, (real or options)[0], defs, depth)
-    return _of_kind(name, schema, defs, depth)
+    return _value_of_type(name, schema, defs, depth)
 
 
-def _of_kind(name: str, schema: dict[str, Any], defs: dict[str, Any], depth: int) -> Any:
+def _value_of_type(name: str, schema: dict[str, Any], defs: dict[str, Any], depth: int) -> Any:
     match schema.get("type"):
         case "object":
             return _object(schema, defs, depth)
@@ -113,7 +113,7 @@ def _of_kind(name: str, schema: dict[str, Any], defs: dict[str, Any], depth: int
 
 
 def _object(schema: dict[str, Any], defs: dict[str, Any], depth: int) -> dict[str, Any]:
-    """Return an object with all fields at the top, and with the required ones further down."""
+    """Return an object with all fields in the top two levels, and only required fields below."""
     required = set(schema.get("required", ()))
     return {
         name: _value(name, field, defs, depth + 1)
@@ -131,7 +131,7 @@ def _array(name: str, schema: dict[str, Any], defs: dict[str, Any], depth: int) 
 
 
 def _number(schema: dict[str, Any], kind: str) -> float:
-    """Return 1, or what is nearest to it within the bounds."""
+    """Return 1, or the nearest number within the bounds."""
     step = 1.0 if kind == "integer" else 0.5
     low = schema.get("minimum", schema.get("exclusiveMinimum", -step) + step)
     high = schema.get("maximum", schema.get("exclusiveMaximum", max(low, 1) + step) - step)

@@ -4,7 +4,7 @@ from tailrace.environment.settings import AppSettings
 
 
 class EventsSettings(AppSettings):
-    """How large events may be, and how long they are kept."""
+    """The maximum size of events, and how long they are kept."""
 
     prefixes = ("EVENTS_",)
 

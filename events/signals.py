@@ -1,4 +1,4 @@
-"""`published`: sent inside the publishing transaction, `events` being a list of Recorded."""
+"""The signal `published`: sent in the publishing transaction, with `events`, a list of Recorded."""
 
 from django.dispatch import Signal
 

@@ -1,8 +1,8 @@
-"""The commands of Tailrace: `Command` in `commands/<name>.py` of its apps.
+"""The commands of Tailrace: the class `Command` in `commands/<name>.py` of its apps.
 
-In a project they are the subcommands of one management command, `manage.py tailrace`: with names as
-plain as `jobs` and `stats` they would else hide commands of the project. `tailrace` of the command
-line runs them directly.
+In a project they are subcommands of one management command, `manage.py tailrace`, so that short
+names such as `jobs` and `stats` do not hide commands of the project. The program `tailrace` runs
+them directly.
 """
 
 import importlib
@@ -21,29 +21,26 @@ from tailrace.events.suggest import did_you_mean
 
 PACKAGE = __name__.partition(".")[0]
 LINE = 90
-"""Letters of a command's help that the list shows at most."""
+"""The maximum number of characters of a command's help in the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """One command: its name, and the app that brings it."""
+    """The name of a command, and the app that contains it."""
 
     name: str
     app: AppConfig
 
     def load(self) -> BaseCommand:
-        """Import the command's module; return a new command."""
+        """Import the command's module and return a new instance of its Command."""
         module = importlib.import_module(f"{self.app.name}.commands.{self.name}")
         command: BaseCommand = module.Command()
         return command
 
 
 def all_subcommands() -> dict[str, Subcommand]:
-    """Return the commands by their names, app by app. Their modules are not imported.
-
-    Only apps of this package have them: `commands` of another app is its own affair.
-    """
-    found: dict[str, Subcommand] = {}
+    """Return the commands of Tailrace's apps by name, without importing their modules."""
+    subcommands: dict[str, Subcommand] = {}
     for app in apps.get_app_configs():
         if not app.name.startswith(f"{PACKAGE}.") or not module_has_submodule(
             app.module, "commands"
@@ -53,43 +50,44 @@ def all_subcommands() -> dict[str, Subcommand]:
         for module in pkgutil.iter_modules(package.__path__):
             if module.ispkg or module.name.startswith("_"):
                 continue
-            if module.name in found:
-                first = found[module.name].app.name
+            if module.name in subcommands:
+                first = subcommands[module.name].app.name
                 raise RuntimeError(f"{first} and {app.name} both have a command {module.name!r}")
-            found[module.name] = Subcommand(module.name, app)
-    return found
+            subcommands[module.name] = Subcommand(module.name, app)
+    return subcommands
 
 
 def call_subcommand(name: str, /, *words: Any, **options: Any) -> Any:
-    """Run one of our commands from Python, as Django's call_command runs those of a project."""
+    """Run a Tailrace command from Python, like Django's call_command."""
     return call_command(all_subcommands()[name].load(), *words, **options)
 
 
 def unknown(program: str, name: str, others: Iterable[str] = ()) -> str:
-    """Return the message about a command that is none of ours, nor of `others`."""
+    """Return the error message for an unknown command, with the nearest known name; `others` are
+    more known names."""
     hint = did_you_mean(name, [*all_subcommands(), *others])
     return f"there is no command {name!r}{hint or ';'} `{program}` lists all"
 
 
 def listing(program: str) -> str:
-    """Return all commands with a line about each, app by app, for `program COMMAND`."""
+    """Return the usage of `program COMMAND`, with one line per command, grouped by app."""
     subcommands = all_subcommands().values()
     width = max((len(subcommand.name) for subcommand in subcommands), default=0)
     lines = [
         f"usage: {program} COMMAND …",
         "",
-        f"`{program} COMMAND --help` describes one.",
+        f"`{program} COMMAND --help` describes a command.",
     ]
     app = None
     for subcommand in subcommands:
         if subcommand.app is not app:
             app = subcommand.app
             lines += ["", str(app.name).removeprefix(f"{PACKAGE}.")]
-        lines.append(f"  {subcommand.name.ljust(width)}  {_in_a_line(subcommand.load().help)}")
+        lines.append(f"  {subcommand.name.ljust(width)}  {_summary(subcommand.load().help)}")
     return "\n".join(lines)
 
 
-def _in_a_line(text: str) -> str:
-    """Return the first sentence, or its beginning."""
+def _summary(text: str) -> str:
+    """Return the first sentence, cut to LINE characters."""
     sentence = " ".join(text.split()).partition(". ")[0].removesuffix(".")
     return textwrap.shorten(sentence, LINE, placeholder=" …")

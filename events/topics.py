@@ -1,7 +1,7 @@
-"""The names that stand for event types, one or many: of each type, and of its families.
+"""Topic names: names of event types, of families of event types, and `*` for all types.
 
-A concrete type goes by its `name`. A family, which has none, goes by its app's label and its
-class's name in snake case (`builds.request`). `*` stands for all types.
+The topic name of a concrete type is its `name`. A family has no `name`: its topic name is its app's
+label and its class name in snake case, such as `builds.request`.
 """
 
 import re
@@ -18,15 +18,15 @@ _names: dict[type[EventType], Sequence[str]] = {}
 
 
 def topic_names(event_type: type[EventType]) -> Sequence[str]:
-    """Return the names from the most particular to `*`, each once."""
+    """Return the topic names of the type and its families, from the most specific to `*`."""
     if event_type not in _names:
-        names = [topic_name(cls) for cls in event_type.__mro__ if _counts(cls)]
+        names = [topic_name(cls) for cls in event_type.__mro__ if _has_topic(cls)]
         _names[event_type] = tuple(dict.fromkeys([*names, EVERYTHING]))
     return _names[event_type]
 
 
 def topic_name(cls: type[EventType]) -> str:
-    """Return the name of a type or a family."""
+    """Return the topic name of a type or a family."""
     if own := cls.__dict__.get("name"):
         return str(own)
     config = apps.get_containing_app_config(cls.__module__)
@@ -35,37 +35,38 @@ def topic_name(cls: type[EventType]) -> str:
 
 
 def type_title(event_type: type[EventType]) -> str:
-    """Return the type's description on one line, without the dot; its name if it has none."""
+    """Return the type's description on one line, without the final dot, or else its name."""
     return " ".join(event_type.description().split()).rstrip(".") or event_type.name
 
 
 def quoted_title(name: str) -> str:
-    """Return the title of the type called `name` in quotation marks; its name alone if there is no
-    such type any more."""
+    """Return the title of the type called `name` in quotation marks, or just `name` if no app
+    declares such a type."""
     event_type = find_type(name)
     return f"“{type_title(event_type)}”" if event_type else name
 
 
 def all_topic_names(*, api: bool = False) -> list[str]:
-    """Return every name that a subscription may carry; with `api`, of what the API records."""
+    """Return all topic names; with `api`, only the names of types that the API records."""
     types = (cls for cls in all_types() if cls.api_records or not api)
     return sorted({name for cls in types for name in topic_names(cls)})
 
 
 def family_of(event_type: type[EventType]) -> str:
-    """Return the name of the nearest family, or the type's own if it stands alone."""
-    families = (cls for cls in event_type.__mro__ if _counts(cls) and cls.__dict__.get("abstract"))
+    """Return the topic name of the nearest family, or of the type if it has no family."""
+    classes = filter(_has_topic, event_type.__mro__)
+    families = (cls for cls in classes if cls.__dict__.get("abstract"))
     return topic_name(next(families, event_type))
 
 
 def family_title(name: str, event_type: type[EventType]) -> str:
-    """Return what people call the family `name` of this event type, e.g. `Requests and reviews`."""
+    """Return the title of the family `name` of this event type, e.g. `Requests and reviews`."""
     for cls in event_type.__mro__:
-        if _counts(cls) and topic_name(cls) == name and cls.__dict__.get("family_title"):
+        if _has_topic(cls) and topic_name(cls) == name and cls.__dict__.get("family_title"):
             return str(cls.__dict__["family_title"])
     words = name.rpartition(".")[2].replace("_", " ").removesuffix(" event")
     return words[:1].upper() + words[1:]
 
 
-def _counts(cls: type) -> bool:
+def _has_topic(cls: type) -> bool:
     return issubclass(cls, EventType) and cls is not EventType

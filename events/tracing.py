@@ -1,4 +1,4 @@
-"""The span of a publish, whose children are the spans of the jobs."""
+"""The span of a call of `publish`. The spans of the jobs are its children."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,12 +8,15 @@ from tailrace.events.validation import EventRow
 from tailrace.net import tracing
 
 MAX_PARENTS = 100
-"""Events of one call whose parents differ; those of further parents get no span."""
+"""The maximum number of spans for one call. Events with further parents get no span."""
 
 
 @contextmanager
 def published(rows: Sequence[EventRow]) -> Iterator[list[EventRow]]:
-    """Give the rows with a span of the call as their parent: one for all that have the same."""
+    """Yield the rows with a span of this call as their parent.
+
+    Rows with the same parent share one span, whose parent is the former parent of the rows.
+    """
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     parents = list(dict.fromkeys(row.trace_parent for row in rows))[:MAX_PARENTS]
@@ -38,7 +41,7 @@ def published(rows: Sequence[EventRow]) -> Iterator[list[EventRow]]:
             for row in rows
         ]
     except BaseException as error:
-        for span in spans.values():  # without its message, which may have what is private
+        for span in spans.values():  # without the error's message, which may contain private data
             span.set_attribute("error.type", type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR))
         raise

@@ -1,4 +1,7 @@
-"""Event types: what events exist and what they contain. Apps declare them in `event_types.py`."""
+"""Event types: the base class, and the registry of all types.
+
+Apps declare their event types in `event_types.py`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -13,18 +16,18 @@ from tailrace.events.suggest import did_you_mean
 _registry: dict[str, type["EventType"]] = {}
 
 _AS_STORED: dict[str, Any] = {"strict": False, "by_alias": True, "by_name": True}
-"""How a payload is read again: JSON has text for times, and the name or the alias of a field."""
+"""Validation options for stored JSON: times are text, and keys may be names or aliases."""
 
 
 class EventType(Described):
-    """A kind of event. Subclass it once per kind; a base class shared by several is a family.
+    """The base class of event types. A base class shared by several types is a family.
 
-    `name` is what is stored and shown, `Payload` the model that validates the payload, the
-    docstring the description. A family sets `abstract = True` and is never published itself.
+    `name` is stored with each event, `Payload` validates the payload, and the docstring is the
+    description. A family sets `abstract = True` and cannot be published.
 
-    A Payload that does not say what it does with unknown keys forbids them: a typing error in an
-    optional field would be lost. `model_config = ConfigDict(extra="allow")` keeps them. The same is
-    true of the models within it, when `publish` is given JSON.
+    By default, a Payload forbids unknown keys, so that a typing error in an optional field is
+    noticed. `model_config = ConfigDict(extra="allow")` keeps unknown keys. The same rule applies to
+    models within the Payload, if `publish` is called with JSON.
     """
 
     name: ClassVar[str] = ""
@@ -32,18 +35,18 @@ class EventType(Described):
     schema_version: ClassVar[int] = 1
 
     store_defaults: ClassVar[bool] = True
-    """Whether the stored JSON contains the defaults of fields that the publisher left out. False
-    for a type whose JSON is passed on as it came, so that a missing key stays missing."""
+    """Whether defaults of missing fields are stored in the JSON. Set False for a type whose JSON is
+    forwarded unchanged, so that a missing key stays missing."""
 
     family_title: ClassVar[str] = ""
-    """What people call the family that the class is; empty: words made of its name."""
+    """The title of the family, for people. Empty: a title made from the class name."""
 
     api_records: ClassVar[bool] = True
-    """Whether the API records such events. False for those that only the platform itself knows."""
+    """Whether clients may record such events by the API. False for the platform's own events."""
 
     searchable: ClassVar[Sequence[str]] = ()
-    """Fields of the payload by whose values the jobs of such events are found, in the admin and by
-    the API. The values are stored beside the event; the other types cost nothing."""
+    """Payload fields by whose values the admin and the API find the jobs of such events. The values
+    are stored in a table of their own."""
 
     class Payload(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -67,47 +70,48 @@ class EventType(Described):
 
     @classmethod
     def load(cls, raw_payload: dict[str, Any]) -> BaseModel:
-        """Return a stored payload as an instance of Payload, or raise ValidationError."""
+        """Return an instance of Payload from stored JSON. Raises ValidationError."""
         return load_payload(cls.Payload, raw_payload)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return what the event is about, e.g. `home:alice/hello`; empty: nothing."""
+        """Return the event's subject, e.g. `home:alice/hello`, or an empty string."""
         return ""
 
     @classmethod
     def actors(cls, payload: dict[str, Any]) -> set[str]:
-        """Return the logins that the payload names as those who did it.
+        """Return the logins of the users who caused the event, according to the payload.
 
-        An event of the API is refused if it names anybody but the user of its token.
+        The API refuses an event with a login other than that of the token's user.
         """
         return set()
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return who alone may read each of these Recorded events, by id; None: everybody.
+        """Return the readers of each of these Recorded events, by id; None: everybody.
 
-        It is called once for all events of the types that inherit it, so it should not use `cls`.
-        Nobody may read an event that is left out, and none if it raises: see
-        `tailrace.events.visibility`.
+        This method is called once for the events of all types that inherit it, so it should not use
+        `cls`. If an event is left out of the result, or the method raises an error, no user may
+        read the event: see `tailrace.events.visibility`.
         """
         return {event.id: None for event in events}
 
     @classmethod
     def request_readers(cls, events: Sequence[Any]) -> None:
-        """Find out later who may read these events, whose readers are undecided. Jobs call it."""
+        """Request the readers of these events, whose readers are undecided. Jobs call this."""
 
     @classmethod
     def is_quiet(cls, event: Any) -> bool:
-        """Whether this Recorded event is only recorded, such as one of a past that is read late:
-        only handlers with `quiet = True` get a job. The answer follows from the event alone."""
+        """Whether this Recorded event gets jobs only of handlers with `quiet = True`, as an event
+        from the time before the first read of its source. The result must depend on nothing but the
+        event."""
         return False
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Return what is odd about a payload from outside that is valid; empty: nothing.
+        """Return a problem of a valid payload from outside, or an empty string.
 
-        The event still has its jobs; operators see it in the list of flagged events.
+        The event still gets its jobs. Operators see it in the list of flagged events.
         """
         return ""
 
@@ -125,15 +129,15 @@ class Quarantined(EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return that nobody may: what cannot be validated may name anything."""
+        """Return no readers: an invalid payload may contain private data."""
         return {event.id: NOBODY for event in events}
 
 
 def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
-    """Return a stored payload as an instance of its model, or raise ValidationError.
+    """Return an instance of the model from a stored payload. Raises ValidationError.
 
-    Fields that it lacks get their defaults. Keys that the model forbids are left out: during a
-    deployment, the old code reads events and jobs of the new code, too.
+    Missing fields get their defaults. Unknown keys are ignored, since during a deployment the old
+    code also reads events and jobs of the new code.
     """
     try:
         return model.model_validate(raw_payload, **_AS_STORED)
@@ -144,7 +148,7 @@ def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
 
 
 def all_types() -> list[type[EventType]]:
-    """Return every concrete event type, by name."""
+    """Return all concrete event types, sorted by name."""
     return [_registry[name] for name in sorted(_registry)]
 
 

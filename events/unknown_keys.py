@@ -1,5 +1,7 @@
-"""Refuse keys that a model within a payload does not declare: pydantic drops them, and with them a
-typing error in an optional field."""
+"""Refuse unknown keys of the models within a payload.
+
+Pydantic ignores such keys, so a typing error in the name of an optional field would go unnoticed.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -10,69 +12,66 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tailrace.events.suggest import did_you_mean
 
-Place = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 
 def refuse_unknown_keys(model: BaseModel, given: Any) -> None:
-    """Raise ValidationError if a model within this one was given a key that it does not declare,
-    unless it says itself what it does with those (`extra`), or validates what it is given before
-    its fields are known.
+    """Raise ValidationError if a model within this one was given a key that it does not declare.
 
-    `given` is the value that the model was made of.
+    Models are skipped if they configure `extra`, or if they have a validator that runs before the
+    fields are validated. `given` is the value from which the model was created.
     """
     errors = [
         InitErrorDetails(
             type=PydanticCustomError(
                 "extra_forbidden",
-                "Extra inputs are not permitted{hint}",  # as pydantic says it of the outermost
-                {"hint": did_you_mean(str(place[-1]), known)},
+                "Extra inputs are not permitted{hint}",  # pydantic's text for the outermost model
+                {"hint": did_you_mean(str(path[-1]), known_keys)},
             ),
-            loc=place,
+            loc=path,
             input=value,
         )
-        for place, value, known in _unknown_within(model, given, ())
+        for path, value, known_keys in _unknown_keys_in_fields(model, given, ())
     ]
     if errors:
         raise ValidationError.from_exception_data(type(model).__name__, errors)
 
 
-Unknown = tuple[Place, Any, frozenset[str]]
-"""The place of an unknown key, its value, and the keys that are known there."""
+UnknownKey = tuple[Path, Any, frozenset[str]]
+"""The path of an unknown key, its value, and the known keys of its model."""
 
 
-def _unknown_within(model: BaseModel, given: Any, place: Place) -> Iterator[Unknown]:
-    """Yield what is unknown to the models in the fields of this one."""
+def _unknown_keys_in_fields(model: BaseModel, given: Any, path: Path) -> Iterator[UnknownKey]:
+    """Yield the unknown keys of the models in the fields of this model."""
     if isinstance(model, RootModel):
-        yield from _unknown(model.root, given, place)
+        yield from _unknown_keys(model.root, given, path)
         return
     if not isinstance(given, Mapping):
         return
     for name in _fields_with_models(type(model)):
         key = next((key for key in (name, *_aliases(type(model), name)) if key in given), None)
         if key is not None:
-            yield from _unknown(getattr(model, name), given[key], (*place, key))
+            yield from _unknown_keys(getattr(model, name), given[key], (*path, key))
 
 
-def _unknown(value: Any, given: Any, place: Place) -> Iterator[Unknown]:
-    """Yield what is unknown to the models in a value, the value itself included."""
+def _unknown_keys(value: Any, given: Any, path: Path) -> Iterator[UnknownKey]:
+    """Yield the unknown keys of the models in a value, which may itself be a model."""
     if isinstance(value, BaseModel):
-        if isinstance(given, Mapping) and _is_careless(type(value)):
-            known = _known(type(value))
-            yield from (
-                ((*place, str(key)), given[key], known) for key in given if key not in known
-            )
-        yield from _unknown_within(value, given, place)
+        if isinstance(given, Mapping) and _ignores_unknown_keys(type(value)):
+            known = _known_keys(type(value))
+            yield from (((*path, str(key)), given[key], known) for key in given if key not in known)
+        yield from _unknown_keys_in_fields(value, given, path)
     elif isinstance(value, Mapping) and isinstance(given, Mapping):
         for key in value.keys() & given.keys():
-            yield from _unknown(value[key], given[key], (*place, key))
+            yield from _unknown_keys(value[key], given[key], (*path, key))
     elif isinstance(value, list | tuple) and isinstance(given, list | tuple):
         for index, (item, original) in enumerate(zip(value, given, strict=False)):
-            yield from _unknown(item, original, (*place, index))
+            yield from _unknown_keys(item, original, (*path, index))
 
 
 @cache
 def _fields_with_models(cls: type[BaseModel]) -> tuple[str, ...]:
-    """Return the fields that may contain a model; a flat payload has none, and costs nothing."""
+    """Return the names of the fields that may contain a model. A flat payload has none."""
     return tuple(
         name for name, field in cls.model_fields.items() if _mentions_model(field.annotation)
     )
@@ -86,7 +85,7 @@ def _mentions_model(annotation: Any) -> bool:
 
 
 @cache
-def _is_careless(cls: type[BaseModel]) -> bool:
+def _ignores_unknown_keys(cls: type[BaseModel]) -> bool:
     validators = cls.__pydantic_decorators__.model_validators.values()
     return not ("extra" in cls.model_config or issubclass(cls, RootModel)) and all(
         validator.info.mode == "after" for validator in validators
@@ -94,7 +93,7 @@ def _is_careless(cls: type[BaseModel]) -> bool:
 
 
 @cache
-def _known(cls: type[BaseModel]) -> frozenset[str]:
+def _known_keys(cls: type[BaseModel]) -> frozenset[str]:
     return frozenset(key for name in cls.model_fields for key in (name, *_aliases(cls, name)))
 
 

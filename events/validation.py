@@ -17,20 +17,21 @@ from tailrace.events.types import EventType, Quarantined, get_type
 from tailrace.events.unknown_keys import refuse_unknown_keys
 
 LIMITS = {"source": 200, "source_id": 500, "subject": 500, "actor": 200, "trace_parent": 100}
-"""The maximum number of characters per field; all but one are in an index."""
+"""The maximum number of characters per field. Most of these fields are indexed."""
 TOO_DEEP = "payload is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A valid row of `tailrace_events_event`; `json` is `raw_payload` as text, `model` what it
-    validates to (None: not known yet)."""
+    """A valid row of `tailrace_events_event`."""
 
     type: str
     schema_version: int
     raw_payload: dict[str, Any]
     model: BaseModel | None
+    """The payload as an instance of its Payload; None: not validated yet."""
     json: str
+    """`raw_payload` as text."""
     source: str
     source_id: str
     subject: str
@@ -49,15 +50,15 @@ def validate(
     outside: bool,
     **envelope: Any,
 ) -> EventRow:
-    """Return the row of an event, or raise PublishError.
+    """Return the row of an event. Raises PublishError if the event is invalid.
 
-    An event from outside never raises: it is quarantined, with the error as its `problem`.
+    With `outside`, an invalid event is quarantined instead, with the error as its `problem`.
     """
     name = type if isinstance(type, str) else type.name
     cleaned: Any = payload
     oddity = ""
     if outside:
-        envelope = {key: _fit(key, value) for key, value in envelope.items()}
+        envelope = {key: _truncated(key, value) for key, value in envelope.items()}
         name = clean(name)[0]
         try:
             cleaned, changed = clean(payload)
@@ -93,7 +94,7 @@ def _validated(
         raw_payload=stored,
         model=model,
         json=text,
-        subject=_fit("subject", subject) if outside else subject,
+        subject=_truncated("subject", subject) if outside else subject,
         problem="",
         **envelope,
     )
@@ -104,16 +105,16 @@ def _validated(
 def _dump(
     event_type: type[EventType], payload: dict[str, Any] | BaseModel
 ) -> tuple[BaseModel, dict[str, Any]]:
-    """Return the payload as an instance of its model, and as JSON that can be read as one."""
+    """Return the payload as an instance of its Payload, and as JSON to store."""
     given = payload if isinstance(payload, event_type.Payload) else None
     try:
         model = _validated_payload(event_type, payload) if given is None else given
-        if not _finite(model):  # pydantic would make them null
+        if not _is_finite(model):  # pydantic would convert infinity and NaN to null
             raise ValueError("it contains an infinite number or NaN")
         stored = model.model_dump(
             mode="json", round_trip=True, exclude_unset=not event_type.store_defaults
         )
-        # A publisher's own instance may have been changed after its validation.
+        # A publisher may have changed the instance after its validation.
         return model if given is None else event_type.load(stored), stored
     except ValidationError as error:
         fields = [
@@ -133,31 +134,34 @@ def _validated_payload(event_type: type[EventType], payload: Any) -> BaseModel:
 
 
 def describe(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """Describe up to five errors in one line: the field, the message, and the value, cut. With the
-    model that did not validate, an unknown key comes with the nearest known one."""
+    """Describe up to five errors in one line: field, message, and the beginning of the value.
+
+    If `model` is given, errors about unknown keys suggest the nearest known key.
+    """
     return "; ".join(
         f"payload.{'.'.join(map(str, item['loc'])) or '(whole)'}: {item['msg']}{hint(model, item)}"
-        f" (given: {_shown(item['input'])[:80]!r})"
+        f" (given: {_as_text(item['input'])[:80]!r})"
         for item in error.errors(include_url=False)[:5]
     )
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     try:
         return str(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, deep nesting
+    except (ValueError, RecursionError):  # a number with thousands of digits, deep nesting
         return f"a {type(value).__name__} that cannot be printed"
 
 
 def _json(name: str, payload: dict[str, Any]) -> str:
     try:
         text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        # JSON escapes NUL, and a backslash before u0000 as well: only the walk tells them apart.
+        # The JSON of a NUL and the JSON of a backslash before u0000 both contain \u0000: only
+        # `clean` can distinguish them.
         suspect = "\\u0000" in text or _UNSTORABLE.search(text)
         unstorable = bool(suspect) and clean(payload)[1]
     except RecursionError:
         raise InvalidPayload(f"{name}: {TOO_DEEP}") from None
-    except ValueError as error:  # an infinite number, or one of thousands of digits
+    except ValueError as error:  # an infinite number, or a number with thousands of digits
         raise InvalidPayload(f"{name}: payload is not JSON: {error}") from None
     if unstorable:
         raise InvalidPayload(
@@ -177,7 +181,7 @@ def _check_envelope(name: str, row: EventRow) -> None:
     for key, limit in LIMITS.items():
         value = getattr(row, key)
         if len(value) > limit:
-            raise _wrong_field(name, key, f"has {len(value)} characters, {limit} at most")
+            raise _wrong_field(name, key, f"has {len(value)} characters; the maximum is {limit}")
         if clean(value)[1]:
             raise _wrong_field(name, key, "has a character that PostgreSQL cannot store")
     if row.occurred_at is not None:
@@ -195,7 +199,7 @@ def _wrong_field(name: str, field: str, detail: str) -> InvalidPayload:
 def _quarantined(
     name: str, payload: Any, reason: str, subject: str | None, envelope: dict[str, Any]
 ) -> EventRow:
-    kept = {
+    quarantined = {
         "type": name[: LIMITS["source"]],
         "payload": _storable(payload),
         "reason": reason[:2000],
@@ -208,49 +212,50 @@ def _quarantined(
     return EventRow(
         type=Quarantined.name,
         schema_version=Quarantined.schema_version,
-        raw_payload=kept,
+        raw_payload=quarantined,
         model=None,
-        json=json.dumps(kept, ensure_ascii=False),
-        subject=_fit("subject", clean(subject or "")[0]),
+        json=json.dumps(quarantined, ensure_ascii=False),
+        subject=_truncated("subject", clean(subject or "")[0]),
         problem=reason[:2000],
         **envelope,
     )
 
 
 def _storable(payload: Any) -> Any:
-    """Return the payload if it is JSON and not too large, else the beginning of its text."""
+    """Return the payload if it is JSON and not too large, or else the beginning of its text."""
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
         if len(text.encode()) <= settings.EVENTS_MAX_PAYLOAD_BYTES:
             return payload
     except (TypeError, ValueError):
-        text = _shown(payload)
+        text = _as_text(payload)
     cleaned: str = clean(text)[0]
     return cleaned[: settings.EVENTS_MAX_PAYLOAD_BYTES // 4]
 
 
-def _fit(key: str, value: Any) -> Any:
+def _truncated(key: str, value: Any) -> Any:
     if not isinstance(value, str) or key not in LIMITS:
         return value
     cleaned: str = clean(value)[0]
     return cleaned[: LIMITS[key]]
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     if isinstance(value, float):
         return isfinite(value)
     if isinstance(value, BaseModel):
         value = value.__dict__ | value.model_extra if value.model_extra else value.__dict__
     if isinstance(value, dict):
-        return all(_finite(item) for item in value.values())
-    return not isinstance(value, list | tuple) or all(_finite(item) for item in value)
+        return all(_is_finite(item) for item in value.values())
+    return not isinstance(value, list | tuple) or all(_is_finite(item) for item in value)
 
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(value: Any) -> tuple[Any, bool]:
-    """Replace what PostgreSQL cannot store (NUL, lone surrogates) by U+FFFD, at any depth."""
+    """Replace characters that PostgreSQL cannot store (NUL, lone surrogates) by U+FFFD, at any
+    depth. Return the new value, and whether it differs."""
     if isinstance(value, str):
         cleaned, count = _UNSTORABLE.subn("\ufffd", value)
         return cleaned, count > 0

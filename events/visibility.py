@@ -1,12 +1,12 @@
-"""The one rule for who may read an event. Every way out asks it: pages, API, feeds, mails, buses.
+"""Decide who may read an event. All pages, the API, feeds, mails and buses use this module.
 
     EventType.readers ──► readers_of ──► may_read    a user
                                     ├──► public      everybody
                                     └──► admits      a user or a group, one event
 
-It is closed: nobody may read an event whose type is not declared here, or fails to answer. During a
-deployment the type may be known to others, so this is undecided: jobs wait for code that knows it.
-Only the holders of the permission `tailrace_events.view_hidden` may read all events.
+If `EventType.readers` fails, no user may read the event. If the event's type is not declared, its
+readers are undecided: during a deployment, other processes may know the type, and jobs wait for
+code that does. Users with the permission `tailrace_events.view_hidden` may read all events.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,25 +25,25 @@ log = structlog.get_logger(__name__)
 VIEW_HIDDEN = "tailrace_events.view_hidden"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
-Find = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
+FindReaders = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
 
 
 def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
-    """Return who alone may read each event that not everybody may read, by the event's id.
+    """Return the readers of each restricted event, by the event's id. Public events are left out.
 
-    Types that inherit the same `readers` are asked once for all of their events.
+    `EventType.readers` is called once for the events of all types that inherit the same method.
     """
     restricted: dict[int, Readers] = {}
-    by_method: dict[Any, tuple[Find, list[Recorded]]] = {}
+    by_method: dict[Any, tuple[FindReaders, list[Recorded]]] = {}
     for event in events:
         event_type = event.event_type
         if event_type is None:
             restricted[event.id] = UNDECIDED
             continue
-        find: Find = event_type.readers
+        find: FindReaders = event_type.readers
         by_method.setdefault(getattr(find, "__func__", find), (find, []))[1].append(event)
     for find, group in by_method.values():
-        readers_by_event = _ask(find, group)
+        readers_by_event = _find_readers(find, group)
         for event in group:
             if (readers := readers_by_event.get(event.id, NOBODY)) is not None:
                 restricted[event.id] = readers
@@ -51,16 +51,19 @@ def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
 
 
 def only_user(events: Iterable[Any], field: str) -> dict[int, Readers | None]:
-    """Return, by the event's id, the user whose id the payload has in this field, and nobody else:
-    for types whose events are for one user. Nobody where the field or the user is missing."""
+    """Return the user whose id is in this field of the payload as the only reader, by event id.
+
+    If the field or the user is missing, the event has no readers. For event types whose events are
+    for one user.
+    """
     user_of = {event.id: event.raw_payload.get(field) for event in events}
     users = User.objects.filter(pk__in={user for user in user_of.values() if user})
     names = dict(users.values_list("pk", "username"))
     return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
 
 
-def _ask(find: Find, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
-    """Return what a type answers; if it fails, ask again one by one: others stay readable."""
+def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
+    """Call `find`. If it fails, call it for each event, so that only failing events are hidden."""
     try:
         return find(events)
     except DatabaseError:
@@ -69,23 +72,25 @@ def _ask(find: Find, events: Sequence[Recorded]) -> Mapping[int, Readers | None]
         if len(events) == 1:
             log.exception("events.readers_failed", event_id=events[0].id, type=events[0].type)
             return {}
-    return {id: who for event in events for id, who in _ask(find, [event]).items()}
+    return {id: readers for event in events for id, readers in _find_readers(find, [event]).items()}
 
 
 def public(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of those events that everybody may read."""
+    """Return the ids of the events that everybody may read."""
     events = list(events)
     return {event.id for event in events} - readers_of(events).keys()
 
 
 def may_read(user: User, events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of those events that the user may read."""
+    """Return the ids of the events that the user may read."""
     return may_read_now_or_later(user, events)[0]
 
 
 def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[int], set[int]]:
-    """Return the ids of those events that the user may read, and of those of which it will be known
-    later. Ask it where an event that is left out now is never looked at again."""
+    """Return the ids of the events that the user may read, and of the undecided events.
+
+    Use this instead of `may_read` if an event that is left out now is never checked again.
+    """
     events = list(events)
     restricted = readers_of(events)
     now = {
@@ -97,7 +102,7 @@ def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[i
 
 
 def admits(readers: Readers | None, user: User | None, group: Group | None = None) -> bool:
-    """Return whether the user, or else the group as a whole, is among the readers (None: all)."""
+    """Whether the user, or the group if there is no user, may read the event (None: everybody)."""
     if readers is None:
         return True
     if user is None:
@@ -110,7 +115,7 @@ def admits(readers: Readers | None, user: User | None, group: Group | None = Non
 
 
 def _group_names(user: User) -> frozenset[str]:
-    """Return the names of the user's groups, which are read once per instance."""
+    """Return the names of the user's groups. They are cached in the instance."""
     if "_names_of_groups" not in user.__dict__:
         names = frozenset(user.groups.values_list("name", flat=True))
         user.__dict__["_names_of_groups"] = names
@@ -119,14 +124,14 @@ def _group_names(user: User) -> frozenset[str]:
 
 
 def readers_of_everything() -> list[str]:
-    """Return the logins of the active users who hold `tailrace_events.view_hidden`, superusers
-    included."""
+    """Return the logins of the active users, including superusers, who have the permission
+    `tailrace_events.view_hidden`."""
     users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 
 
 def hidden_from(user: User, ids: Iterable[int | None]) -> set[int]:
-    """Return those of these ids of events that the user may not read, or that do not exist."""
+    """Return the ids of events that the user may not read, or that do not exist."""
     wanted = {id for id in ids if id is not None}
     if not wanted or user.has_perm(VIEW_HIDDEN):
         return set()

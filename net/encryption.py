@@ -13,12 +13,12 @@ class DecryptionError(Exception):
 
 
 def encrypt(text: str) -> str:
-    """Return the text encrypted with the newest key: ASCII, different each time."""
+    """Return the text encrypted with the newest key, in ASCII. The result differs each time."""
     return _fernet().encrypt(text.encode()).decode()
 
 
 def decrypt(encrypted: str) -> str:
-    """Return the original text; DecryptionError if none of the keys fits."""
+    """Return the original text. Raises DecryptionError if none of the keys fits."""
     try:
         return _fernet().decrypt(encrypted.encode()).decode()
     except InvalidToken:
@@ -29,7 +29,7 @@ def decrypt(encrypted: str) -> str:
 
 
 def newest_key_id() -> str:
-    """Return eight digits that stand for the key that encrypts now, and tell nothing of it."""
+    """Return eight hexadecimal digits that identify the newest key without revealing it."""
     return hashlib.sha256(b"tailrace key id " + _keys()[0].encode()).hexdigest()[:8]
 
 

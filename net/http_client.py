@@ -1,8 +1,8 @@
-"""Send requests to addresses that users chose, with limits on time, size and addresses.
+"""Send HTTP requests to URLs from users, with limits on time, size and IP addresses.
 
-HTTP/1.1 by httpcore, which follows no redirects, keeps no cookies, reads no proxy from the
-environment and unpacks no compressed response. Names are looked up here, and only addresses that
-ssrf_guard has checked are connected to.
+Uses httpcore with HTTP/1.1. It follows no redirects, keeps no cookies, ignores proxies in the
+environment and does not decompress responses. Host names are looked up here, and connections are
+opened only to addresses that ssrf_guard has checked.
 """
 
 import asyncio
@@ -26,60 +26,60 @@ from tailrace.net import ssrf_guard
 from tailrace.net.sanitize import printable
 
 TOTAL_SECONDS = 15.0
-"""For one exchange, from looking up the name to reading the end of the response, unless the request
-says otherwise."""
+"""Default time limit of one exchange, from the look-up of the host to the end of the response."""
 CONNECT_SECONDS = 5.0
-"""For one of several addresses; then the next one is tried."""
+"""Time limit to connect to an address if the host has several; then the next one is tried."""
 MAX_ADDRESSES = 3
-"""Addresses of a name that are tried."""
+"""Maximum number of a host's addresses that are tried."""
 MAX_CONNECTIONS = 64
 MAX_RESPONSE_BYTES = 64 * 1024
-"""Of the body; what follows is not read."""
+"""Maximum size of a body; the rest is not read."""
 MAX_HEADER_BYTES = 32 * 1024
-"""What a server may send before the body: interim responses (1xx) and headers."""
+"""Maximum size of everything before the body: interim responses (1xx) and headers."""
 CHUNK_OVERHEAD = 2
-"""A server may send as many times the bytes of a body in one exchange, in chunks."""
+"""A chunked response may have this many times the bytes of its body."""
 READ_BYTES = 16 * 1024
 TEXT_LENGTH = 1000
-"""Characters of a response that are kept as text."""
+"""Maximum number of characters in `Reply.text`."""
 MAX_RETRY_AFTER = 3600.0
 KEEPALIVE_SECONDS = 2.0
-"""A connection that was idle for longer is not used again: the server may have closed it."""
+"""A connection that was idle for longer is not reused, as the server may have closed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent. Its fields are not in its repr, so that logs show no secret or signature."""
+    """A request to send. Its repr shows no fields, to keep secrets and signatures out of logs."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(default=b"", repr=False)
     method: str = field(default="POST", repr=False)
     max_bytes: int = field(default=MAX_RESPONSE_BYTES, repr=False)
-    """Of the response's body; what follows is not read, and the reply is `cut`."""
+    """Maximum size of the response's body. The rest is not read, and `Reply.cut` is True."""
     seconds: float | None = field(default=None, repr=False)
-    """For the whole exchange; None: TOTAL_SECONDS."""
+    """Time limit of the whole exchange; None: TOTAL_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a request: a status, or the reason why there is none."""
+    """The result of a request: an HTTP status, or an error."""
 
     status: int | None = None
+    """The HTTP status, which may be set even if there is an error."""
     error: str = ""
-    """Why the exchange ended early, without secrets. There may be a status all the same."""
+    """Why the exchange ended early, without secrets."""
     refused: bool = False
-    """ssrf_guard refused the address: nothing was sent."""
+    """Whether ssrf_guard refused the address, so that nothing was sent."""
     retry_after: float | None = None
-    """Seconds, at most MAX_RETRY_AFTER."""
+    """Seconds from the Retry-After header, at most MAX_RETRY_AFTER."""
     text: str = ""
-    """The beginning of the response's body."""
+    """The beginning of the response's body, at most TEXT_LENGTH characters."""
     body: bytes = field(default=b"", repr=False)
-    """All of the body that was read."""
+    """The part of the body that was read."""
     cut: bool = False
-    """Whether reading ended at `max_bytes`: the body may be longer."""
+    """Whether reading stopped at `max_bytes`, so that the body may be longer."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By names in lower case."""
+    """Headers by lower-case name."""
     milliseconds: int = 0
 
     @property
@@ -88,7 +88,7 @@ class Reply:
 
 
 class Client:
-    """Connections that are used again; an async context manager. Of one event loop."""
+    """A pool of connections for one event loop; an async context manager."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Client:
         max_connections: int | None = MAX_CONNECTIONS,
         resolve: ssrf_guard.Resolver = ssrf_guard.system_resolver,
     ) -> None:
-        """`public_only=False` is for addresses from the settings, not from users."""
+        """`public_only=False` allows private addresses; use it only for URLs from the settings."""
         self._check = ssrf_guard.check_url if public_only else httpx.URL
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_tls(settings.WEBHOOK_CA_FILE),
@@ -128,7 +128,7 @@ class Client:
                 response.error = f"answered {response.status}, not all of it in {seconds:g} s"
         except (*_NETWORK_ERRORS, OSError) as error:
             response.error = _describe(error)
-        except Exception as error:  # of a library: the batch must go on
+        except Exception as error:  # unexpected error of a library: other requests must go on
             response.error = type(error).__name__
         return response.reply(_milliseconds_since(started))
 
@@ -157,7 +157,7 @@ def retry_after(value: str) -> float | None:
     except ValueError:
         try:
             moment = parsedate_to_datetime(value)
-        except (ValueError, TypeError, IndexError, OverflowError):  # of what a server may send
+        except (ValueError, TypeError, IndexError, OverflowError):  # not a valid date
             return None
         seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - clock.now()).total_seconds()
     return min(max(seconds, 1.0), MAX_RETRY_AFTER) if seconds == seconds else None
@@ -165,7 +165,7 @@ def retry_after(value: str) -> float | None:
 
 @dataclass(slots=True)
 class _Response:
-    """What was received so far."""
+    """The part of a response that was received so far."""
 
     max_bytes: int
     status: int | None = None
@@ -180,7 +180,7 @@ class _Response:
             self.headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def append(self, chunk: bytes) -> bool:
-        """Keep a piece of the body; return whether no more is read."""
+        """Append a chunk of the body; return whether the limit is reached."""
         self.body += chunk[: self.max_bytes - len(self.body)]
         self.cut = len(self.body) >= self.max_bytes
         return self.cut
@@ -199,7 +199,7 @@ class _Response:
 
 
 class _Network(httpcore.AsyncNetworkBackend):
-    """Connects to checked addresses only; TLS and the Host header get the name."""
+    """Connects only to checked addresses. TLS and the Host header use the host's name."""
 
     def __init__(self, resolve: ssrf_guard.Resolver, public_only: bool) -> None:
         self._inner = httpcore.AnyIOBackend()
@@ -236,9 +236,9 @@ class _Network(httpcore.AsyncNetworkBackend):
 
 
 class _LimitedStream(httpcore.AsyncNetworkStream):
-    """A connection on which each request is answered by a limited number of bytes.
+    """A connection that limits the number of bytes that are received per request.
 
-    A server could send interim responses for as long as an exchange lasts, and each is parsed.
+    Without a limit, a server could send interim responses until the time limit of the exchange.
     """
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
@@ -273,24 +273,27 @@ class _LimitedStream(httpcore.AsyncNetworkStream):
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run a look-up in a daemon thread: it may take longer than the caller waits, and the threads
-    of an executor would have to be joined."""
+    """Run a host look-up in a daemon thread.
+
+    The look-up may take longer than the caller waits. Threads of an executor would be joined at the
+    end of the process, which could take as long.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
     def run() -> None:
         try:
-            set_result = partial(_set, future.set_result, future, work())
+            set_result = partial(_set_unless_done, future.set_result, future, work())
         except Exception as error:
-            set_result = partial(_set, future.set_exception, future, error)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the caller gave up
+            set_result = partial(_set_unless_done, future.set_exception, future, error)
+        with contextlib.suppress(RuntimeError):  # the caller gave up and the loop is closed
             loop.call_soon_threadsafe(set_result)
 
     threading.Thread(target=run, name="resolver", daemon=True).start()
     return await future
 
 
-def _set(setter: Any, future: "asyncio.Future[Any]", value: Any) -> None:
+def _set_unless_done(setter: Any, future: "asyncio.Future[Any]", value: Any) -> None:
     if not future.done():
         setter(value)
 
@@ -312,7 +315,7 @@ _NETWORK_ERRORS = (
 
 
 def _describe(error: BaseException) -> str:
-    """Return the message of the error's first cause that has one: the most precise."""
+    """Return the message of the innermost cause that has one, cut to 300 characters."""
     message, cause = type(error).__name__, error
     while cause is not None:
         message = " ".join(str(cause).split()) or message

@@ -1,4 +1,4 @@
-"""Keep connections that belong to one process."""
+"""Cache objects that belong to one process, such as connections."""
 
 import os
 from typing import TypeVar
@@ -7,10 +7,10 @@ T = TypeVar("T")
 
 
 def process_cache() -> dict[str, T]:
-    """Return a dict that is empty again in a forked child.
+    """Return a new dict that becomes empty in a forked child process.
 
-    The child keeps the parent's objects unused: to close a connection here would break it there,
-    and the threads of a client do not exist here to be joined.
+    The child keeps the parent's objects alive but unused: closing a connection in the child would
+    break it in the parent, and the threads of a client do not exist in the child.
     """
     objects: dict[str, T] = {}
     inherited: list[T] = []

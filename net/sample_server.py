@@ -1,4 +1,4 @@
-"""An HTTP server of this machine that answers by a function, for sample sources and tests."""
+"""An HTTP server on 127.0.0.1 that responds by a function, for sample sources and tests."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Request(Protocol):
-    """What a client sends."""
+    """A request of a client."""
 
     @property
     def method(self) -> str: ...
@@ -17,7 +17,7 @@ class Request(Protocol):
     def path(self) -> str: ...
     @property
     def headers(self) -> Mapping[str, str]:
-        """By names in lower case."""
+        """Headers by lower-case name."""
 
     @property
     def body(self) -> bytes: ...
@@ -25,12 +25,13 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """`cut`: send only so many bytes of the body, then close the connection; None: all of it."""
+    """A response of the server."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
+    """Send only this many bytes of the body; None: the whole body."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class _Received:
 
 
 class SampleServer(ThreadingHTTPServer):
-    """Listens on a port of this machine."""
+    """Listens on a port of 127.0.0.1 and calls `respond` for each request."""
 
     daemon_threads = True
 
@@ -59,22 +60,22 @@ class _Connection(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.server.respond(_Received(self.command, self.path, headers, body))
-        self.send_response(answer.status)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers.items():
+        response = self.server.respond(_Received(self.command, self.path, headers, body))
+        self.send_response(response.status)
+        self.send_header("Content-Length", str(len(response.body)))
+        for name, value in response.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer.body[: answer.cut])
+        self.wfile.write(response.body[: response.cut])
 
     do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """The platform logs what it asks."""
+        """Log nothing: the platform logs its own requests."""
 
 
 def serve_until_stopped(server: SampleServer) -> None:
-    """Answer until the process is told to end, by SIGINT or SIGTERM."""
+    """Answer requests until the process gets SIGINT or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
     try:

@@ -9,16 +9,16 @@ HEADER_LENGTH = 300
 
 
 def printable(text: str) -> str:
-    """Return the text without the characters that are not allowed in XML."""
+    """Return the text without characters that XML does not allow."""
     return _FORBIDDEN.sub("", text)
 
 
 def plain_breaks(text: str) -> str:
-    r"""Return the text with \n for each line break of any kind."""
+    r"""Return the text with line breaks of all kinds replaced by \n."""
     return _OTHER_BREAKS.sub("\n", text)
 
 
 def one_line(text: str) -> str:
-    """Return the text for a header: one line, no control characters, cut to HEADER_LENGTH."""
+    """Return the text as one line for a header: no control characters, cut to HEADER_LENGTH."""
     line = " ".join(_BREAKS.sub(" ", printable(text)).split())
     return line if len(line) <= HEADER_LENGTH else line[: HEADER_LENGTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""The HTTP clients of a process: two for each event loop, so that connections are used again."""
+"""The HTTP clients of a process: up to two for each event loop, which reuse connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ _own: ContextVar[dict[bool, Client] | None] = ContextVar("own_clients", default=
 
 
 def shared_client(*, public_only: bool) -> Client:
-    """Return the client of the running event loop; `public_only` is as for `Client`."""
+    """Return the client of the running event loop; for `public_only` see `Client`."""
     clients = _own.get()
     if clients is None:
         clients = _clients.setdefault(asyncio.get_running_loop(), {})
@@ -24,8 +24,10 @@ def shared_client(*, public_only: bool) -> Client:
 
 @asynccontextmanager
 async def own_clients() -> AsyncIterator[None]:
-    """Let `shared_client` return clients of this block alone, which are closed when it ends: for a
-    loop that ends soon, such as that of a request."""
+    """Make `shared_client` return new clients within the block, and close them at its end.
+
+    For event loops that end soon, such as the loop of one request.
+    """
     clients: dict[bool, Client] = {}
     token = _own.set(clients)
     try:

@@ -6,28 +6,29 @@ from typing import TYPE_CHECKING
 
 from tailrace.db import clock
 
-if TYPE_CHECKING:  # the core does without the package
+if TYPE_CHECKING:  # the core works without the package
     from standardwebhooks import Webhook
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
 HEADERS = {
-    "webhook-id": "What the message is recognized by: the same whenever it is sent again.",
-    "webhook-timestamp": "When this try was signed, in seconds since 1970; refuse what is older"
-    " than five minutes.",
-    "webhook-signature": "`v1,` and the HMAC-SHA256 of `id.timestamp.body` by the secret, in"
-    " base64. After the secret was changed there are several, between spaces: one has to fit.",
+    "webhook-id": "The id of the message. It stays the same when the message is sent again.",
+    "webhook-timestamp": "When this attempt was signed, in seconds since 1970. Refuse messages that"
+    " are older than five minutes.",
+    "webhook-signature": "`v1,` and the HMAC-SHA256 of `id.timestamp.body` with the secret, in"
+    " base64. After a change of the secret there are several signatures, separated by spaces; one"
+    " of them must match.",
 }
-"""What the headers of a signature mean (Standard Webhooks)."""
+"""The meaning of the headers with a signature (Standard Webhooks)."""
 
 
 def new_secret() -> str:
-    """Return a new secret, in the form in which receivers enter it."""
+    """Return a new secret as text that receivers can enter: PREFIX and base64."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def signer(secret: str) -> "Webhook":
-    """Return what signs with the secret; ValueError if it is not whsec_ and base64."""
+    """Return a signer that uses the secret. Raises ValueError if it is not PREFIX and base64."""
     from standardwebhooks import Webhook
 
     try:
@@ -35,7 +36,7 @@ def signer(secret: str) -> "Webhook":
     except ValueError:
         key = b""
     if not key or not secret.startswith(PREFIX):
-        raise ValueError(f"a webhook secret is {PREFIX} followed by a key in base64")
+        raise ValueError(f"a webhook secret must be {PREFIX} followed by a key in base64")
     return Webhook(key)
 
 

@@ -1,8 +1,8 @@
-"""Check the addresses that users choose, against server-side request forgery.
+"""Check URLs from users, against server-side request forgery.
 
-`check_url` checks scheme, host and port, when an address is saved and again when something is sent
-to it. `public_addresses` is called for each connection: it looks the name up once, refuses it if
-any of its addresses is not public, and returns the checked addresses, the only ones connected to.
+`check_url` checks scheme, host and port when a URL is saved, and again before each request.
+`public_addresses` is called for each connection: it looks the host up once, refuses it if any of
+its addresses is not public, and returns the checked addresses. Connections use only these.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ from django.conf import settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
-"""Returns the addresses of a name as text, or raises OSError."""
+"""Takes a host and a port; returns the host's IP addresses as text, or raises OSError."""
 
 MAX_URL_LENGTH = 2000
 WEB_PORTS = (80, 443)
@@ -27,8 +27,8 @@ INTERNAL_SERVICE_PORTS = frozenset(
      11211, 15672, 25672, 27017, 27018, 28017, 50000, 61616)
 )  # fmt: skip
 
-# https://www.iana.org/assignments/iana-ipv4-special-registry and the same for IPv6. Python's own
-# is_global changes from release to release, so the lists are here.
+# From https://www.iana.org/assignments/iana-ipv4-special-registry and the registry for IPv6. Not
+# Python's is_global, which changes from release to release.
 _SPECIAL_IPV4 = [
     ("0.0.0.0/8", "this network"),
     ("10.0.0.0/8", "private"),
@@ -50,7 +50,8 @@ _SPECIAL_IPV4 = [
     ("224.0.0.0/4", "multicast"),
     ("240.0.0.0/4", "reserved"),
 ]
-# Of IPv6 only 2000::/3 is public, and not all of it; the ranges outside it are named for the error.
+# In IPv6 only 2000::/3 is public, and not all of it. Ranges outside it are listed here only for the
+# error message.
 _SPECIAL_IPV6 = [
     ("::/128", "unspecified"),
     ("::1/128", "this machine"),
@@ -78,11 +79,11 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class AddressRefused(ValueError):
-    """Nothing is sent to this address. The message never holds the URL's path or query."""
+    """Nothing may be sent to this address. The message never contains the URL's path or query."""
 
 
 def check_url(text: str) -> httpx.URL:
-    """Return the URL without its fragment; AddressRefused if nothing may be sent to it."""
+    """Return the URL without its fragment. Raises AddressRefused if nothing may be sent to it."""
     if len(text) > MAX_URL_LENGTH:
         raise AddressRefused(f"the URL has {len(text)} characters; the maximum is {MAX_URL_LENGTH}")
     if any(char <= " " or char in "\\\x7f" or char.isspace() for char in text):
@@ -110,7 +111,7 @@ def check_url(text: str) -> httpx.URL:
 
 
 def check_address(text: str) -> None:
-    """Raise AddressRefused if it is not public and not in WEBHOOK_ALLOWED_NETWORKS."""
+    """Raise AddressRefused if the IP address is neither public nor in WEBHOOK_ALLOWED_NETWORKS."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -126,7 +127,7 @@ def check_address(text: str) -> None:
 def public_addresses(host: str, port: int, resolve: Resolver) -> list[str]:
     """Look the host up once and return its addresses.
 
-    Raises AddressRefused if any of them is not public, OSError if there is none.
+    Raises AddressRefused if any address is not public, and OSError if there is none.
     """
     addresses = list(dict.fromkeys(resolve(host, port)))
     if not addresses:
@@ -137,7 +138,7 @@ def public_addresses(host: str, port: int, resolve: Resolver) -> list[str]:
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """Look the host up with the resolver of this machine."""
+    """Look the host up with this machine's resolver; return its addresses. Raises OSError."""
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # a label that the IDNA codec does not accept
@@ -159,7 +160,8 @@ def _check_host(host: str) -> None:
     if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
         raise AddressRefused(f"{host[:100]!r} is not a host name, such as example.org")
     if _NUMBER.fullmatch(labels[-1]):
-        # Other programs read 2130706433, 0177.1 and 0x7f.1 as addresses: only one form is accepted.
+        # Some programs read 2130706433, 0177.1 and 0x7f.1 as addresses; here only dotted decimals
+        # are accepted.
         check_address(host)
     elif labels[-1] == "localhost":
         check_address("127.0.0.1")
@@ -175,7 +177,7 @@ def _check_port(port: int | None) -> None:
 
 
 def _special_use(address: Address) -> str:
-    """Return what an address that is not public is used for; empty if it is public."""
+    """Return the use of an address that is not public, such as `private`; empty if it is public."""
     for network, use in _SPECIAL:
         if address in network:
             return use
@@ -185,7 +187,7 @@ def _special_use(address: Address) -> str:
 
 
 def _is_allowed(host: str) -> bool:
-    """Return whether the host is an IP address or localhost in WEBHOOK_ALLOWED_NETWORKS."""
+    """Whether the host is an IP address, or localhost, in WEBHOOK_ALLOWED_NETWORKS."""
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Spans of OpenTelemetry, sent to where its standard variables point.
+"""OpenTelemetry spans, sent to the endpoint in OpenTelemetry's standard environment variables.
 
-Without OTEL_EXPORTER_OTLP_ENDPOINT nothing is imported, and `on` is all that is looked at. The
-exporter has a thread and a bounded queue, so nobody waits for it; what exceeds the queue is
-dropped.
+Without an endpoint, `on` is False and no package is imported. The exporter has its own thread and a
+bounded queue, so callers never wait for it; spans that do not fit into the queue are dropped.
 """
 
 import atexit
@@ -22,22 +21,22 @@ log = structlog.get_logger(__name__)
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 END_SECONDS = 2.0
-"""How long the end of a process waits for its last spans."""
+"""How long a process waits at its end for the export of its last spans."""
 EXPORT_SECONDS = "5"
-"""How long one export may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
+"""Default of OTEL_EXPORTER_OTLP_TIMEOUT, the time limit of one export."""
 NAME = "tailrace"
 PROTOCOL = "http/protobuf"
 
 
 def is_wanted(variables: Mapping[str, str]) -> bool:
-    """Whether these variables ask for spans, by their standard meaning."""
+    """Whether OpenTelemetry's standard variables switch the export of spans on."""
     disabled = variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporters = variables.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower()
     return any(map(variables.get, ENDPOINTS)) and not disabled and exporters in ("", "otlp")
 
 
 def is_installed() -> bool:
-    """Whether the packages of the extra `tracing` are there."""
+    """Whether the packages of the extra `tracing` are installed."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:
@@ -45,14 +44,14 @@ def is_installed() -> bool:
 
 
 on = is_wanted(os.environ) and is_installed()
-"""Whether this process makes spans."""
+"""Whether this process creates spans."""
 
 _lock = threading.Lock()
 _provider: Any = None
 
 
 def tracer() -> "Tracer":
-    """Return the tracer of this process, whose exporter starts with the first call."""
+    """Return the tracer of this process. The first call starts the exporter."""
     global _provider
     if _provider is None:
         with _lock:
@@ -77,7 +76,7 @@ def _new_provider() -> Any:
 
 
 def parent(trace_parent: str) -> "Context | None":
-    """Return the context of a W3C `traceparent`; None, that of the caller, if it is none."""
+    """Return the context of a W3C `traceparent`; None (the caller's context) if it is invalid."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     if not trace_parent:
@@ -88,13 +87,13 @@ def parent(trace_parent: str) -> "Context | None":
 
 
 def trace_parent(span: "Span") -> str:
-    """Return the W3C `traceparent` of a span, by which others become its children."""
+    """Return the W3C `traceparent` of a span, for its child spans."""
     context = span.get_span_context()
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
 def shut_down(seconds: float = END_SECONDS) -> None:
-    """Send what is left, for at most so long; then nothing is sent any more."""
+    """Export the remaining spans, for at most `seconds`. Later spans are not exported."""
     provider = _provider
     if provider is not None:
         thread = threading.Thread(target=provider.shutdown, name="tracing-end", daemon=True)
@@ -103,7 +102,8 @@ def shut_down(seconds: float = END_SECONDS) -> None:
 
 
 def _in_child() -> None:
-    """A child has no thread of its parent, and must not write to its connections."""
+    """Reset the provider in a forked child: its thread does not exist there, and the child must not
+    write to the parent's connections."""
     global _provider, _lock
     _provider, _lock = None, threading.Lock()
 

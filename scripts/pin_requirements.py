@@ -1,7 +1,7 @@
-"""Pin what pyproject.toml declares in requirements*.txt, with the hash of each file.
+"""Pin the dependencies of pyproject.toml in requirements*.txt, with hashes.
 
-Versions that a file has stay as they are; to raise some, name them: `--upgrade-package django`.
-pip-compile gets the lines of the extras and not pyproject.toml itself, whose markers it would drop.
+Versions that are pinned already are kept; to upgrade one, use `--upgrade-package django`.
+pip-compile gets the lines of the extras, as it would drop the markers in pyproject.toml.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ FILES = {
     "requirements-optional.txt": (*PLATFORM, *OPTIONS),
     "requirements-dev.txt": (*PLATFORM, *OPTIONS, "dev"),
 }
-"""By file: the extras that it has, beside the core. Each agrees with those before it."""
+"""The extras in each file, besides the core. Versions agree with the files before it."""
 FLAGS = (
     "--generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url"
     " --no-emit-find-links --no-emit-trusted-host"
@@ -26,14 +26,14 @@ FLAGS = (
 
 
 def lines(project: dict[str, Any], extras: tuple[str, ...]) -> list[str]:
-    """Return the requirements of the core and of these extras, each once."""
+    """Return the requirements of the core and of the extras, without duplicates."""
     optional = project["optional-dependencies"]
     every = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
     return list(dict.fromkeys(every))
 
 
 def pin(name: str, requirements: list[str], constraints: list[str], flags: list[str]) -> None:
-    """Write the file; raises CalledProcessError if there are no such versions."""
+    """Write the file. Raises CalledProcessError if no versions satisfy all requirements."""
     command = [sys.executable, "-m", "piptools", "compile", *FLAGS, *flags]
     for constraint in constraints:
         command += ["--constraint", constraint]
@@ -46,7 +46,7 @@ def pin(name: str, requirements: list[str], constraints: list[str], flags: list[
 
 
 def main(flags: list[str]) -> None:
-    """Pin all files; `flags` are those of pip-compile."""
+    """Write all files; `flags` are passed to pip-compile."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     done: list[str] = []
     for name, extras in FILES.items():

@@ -1,11 +1,14 @@
 """Run the tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running.
 
 Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
-spaces and vhosts: on PostgreSQL with Redis (and the bus on RabbitMQ), then the tests that use the
-broker with RabbitMQ as the broker. The first pass runs tests that together send each statement to
-the database, as `make test` has recorded them; without its record, all. Tests that are the same on
-all engines are left to `make test`, and so are slow ones, but for those that use the broker: they
-are in the second pass. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other
+spaces and vhosts:
+
+1. PostgreSQL with Redis as the broker, and RabbitMQ for the bus. If `make test` has recorded the
+   SQL statements of each test, a selection of tests runs that sends all of them.
+2. The tests that use the broker, with RabbitMQ as the broker.
+
+Tests that do not depend on the services run only in `make test`, and so do slow tests, unless they
+use the broker. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other
 machines.
 """
 
@@ -21,14 +24,14 @@ KEY_SPACE = 8
 VHOST = "tailrace_services"
 MARKERS = "not long and not once and not slow"
 STATEMENTS = Path("var/test-statements")
-"""Where `make test` has written which statements each test sends."""
+"""The file in which `make test` records the statements that each test sends."""
 WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
 PATIENCE = 30
-"""Seconds that a command of RabbitMQ may take: one that hangs must not hang the tests."""
+"""Time limit of a rabbitmqctl command in seconds, so that it cannot hang the tests."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the passes; return the first status that is not 0."""
+    """Run the passes; return the exit status of the first that fails, or 0."""
     database, redis, amqp = postgres_url(), redis_url(), amqp_url()
     if not database or not redis:
         print_line("skipped: PostgreSQL and Redis are not both running on this machine")
@@ -37,7 +40,7 @@ def main(arguments: list[str]) -> int:
     choice = {}
     if STATEMENTS.exists():
         choice = {"TESTS_CHOOSE_BY_STATEMENTS": str(STATEMENTS.resolve())}
-        print_line("tests that send all statements to the database, by what `make test` recorded")
+        print_line("a selection of tests that sends all statements that `make test` recorded")
     print_line(f"pass on PostgreSQL and Redis{' and RabbitMQ' if amqp else ''} of this machine")
     status = suite({**common, **choice, "BROKER_URL": redis}, ["-m", MARKERS, *arguments])
     if status or not amqp:
@@ -47,13 +50,13 @@ def main(arguments: list[str]) -> int:
         {**common, "BROKER_URL": amqp}, ["-m", "broker and not once and not long", *arguments]
     )
     if control := shutil.which("rabbitmqctl"):
-        for worker in WORKERS:  # their queues keep file handles
+        for worker in WORKERS:  # the queues of a vhost keep file handles open
             rabbitmqctl(control, "delete_vhost", VHOST + worker)
     return status
 
 
 def suite(variables: dict[str, str], arguments: list[str]) -> int:
-    """Run pytest with these variables; return its status."""
+    """Run pytest with these environment variables; return its exit status."""
     set_variables = {key: value for key, value in variables.items() if value}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments], env={**os.environ, **set_variables}
@@ -116,14 +119,14 @@ def amqp_url() -> str:
 
 
 def rabbitmqctl(control: str, *command: str) -> str:
-    """Run a command of RabbitMQ; return why it failed, or an empty string."""
+    """Run a rabbitmqctl command; return its error message, or an empty string."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [control, "-q", *command], capture_output=True, text=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {PATIENCE} s"
-    return done.stderr.strip()[:200] if done.returncode else ""
+    return result.stderr.strip()[:200] if result.returncode else ""
 
 
 def answers(port: int) -> bool:

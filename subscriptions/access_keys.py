@@ -1,4 +1,4 @@
-"""Feeds and browsers with push: what reaches others when it is stolen."""
+"""Revoke a user's feeds and browsers with push, for example after a theft."""
 
 from django.contrib.auth.models import User
 

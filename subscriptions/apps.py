@@ -5,7 +5,7 @@ from tailrace.events.discovery import import_modules
 
 
 class SubscriptionsConfig(AppConfig):
-    """Who is notified of what. Imports events and jobs, and none of the domains."""
+    """Subscriptions and plans of users. Imports events and jobs, but no domain."""
 
     name = "tailrace.subscriptions"
     label = "tailrace_subscriptions"

@@ -10,7 +10,7 @@ from tailrace.subscriptions.types.subscribable import receiver_roles
 
 @register("subscriptions")
 def check_roles(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Check that each role that an event type names is declared."""
+    """Return an error for each role that an event type names and no `roles.py` declares."""
     known = [role.name for role in roles.all_roles()]
     return [
         Error(

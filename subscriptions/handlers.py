@@ -1,4 +1,4 @@
-"""The handler that finds the recipients of events. Every channel is a handler too: see channels."""
+"""The handler that finds the recipients of events. Each channel is a handler, too."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,13 +30,14 @@ class Notify(Handler):
     backoff = Backoff(10, 60, 300)
 
     def wants(self, event: Recorded) -> bool:
-        """Every event that has receiver roles and a channel, and may have receivers."""
+        """Return whether the event has receiver roles, a channel and, possibly, receivers."""
         return may_notify(event)
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         by_event = {_event(job).id: job for job in jobs}
         restricted = readers_of_jobs(jobs)
-        wait_for(jobs, unknown_receivers(map(_event, jobs)), "it is not known yet who holds a role")
+        unknown = unknown_receivers(map(_event, jobs))
+        wait_for(jobs, unknown, "the holders of the event's roles are not known yet")
         by_event = {id: job for id, job in by_event.items() if job.outcome is None}
         recipients = audiences((_event(job) for job in by_event.values()), restricted)
         notify_recipients(recipients)
@@ -50,5 +51,5 @@ class Notify(Handler):
 
 def _event(job: ClaimedJob) -> Recorded:
     if job.event is None:
-        raise Permanent("the event is gone")
+        raise Permanent("the event was deleted")
     return job.event

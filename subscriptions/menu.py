@@ -1,4 +1,4 @@
-"""The links of subscriptions: pages of a person, and the admin's sidebar."""
+"""The menu links of subscriptions: a user's own pages, and the admin's sidebar."""
 
 from django.contrib.auth.models import User
 

@@ -1,4 +1,4 @@
-"""The part of an event's page that shows who was notified, and explains why somebody was not."""
+"""The panel of an event's page that lists its recipients, and explains a user's notifications."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ MAX_RECIPIENTS = 50
 
 @dataclass(slots=True)
 class NotifiedRecipient:
-    """A recipient, the reason, and the deliveries: one job per channel and address."""
+    """A recipient, its role, and its deliveries: one job per channel and address."""
 
     name: str
     role: str
@@ -61,7 +61,7 @@ def _recipients(event: Event, notifications: Iterable[Notification]) -> list[Not
 
 
 def _explanations(event: Event, login: str) -> dict[str, Any]:
-    """Explain the event to the user of this login, if there is one."""
+    """Return the context that explains to the user `login` why they were notified or not."""
     if not login:
         return {}
     user = User.objects.filter(username=login).first()

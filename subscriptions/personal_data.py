@@ -1,4 +1,4 @@
-"""What subscriptions store of a person."""
+"""The personal data that subscriptions store."""
 
 from django.contrib.auth.models import User
 
@@ -38,7 +38,7 @@ class Webhooks(PersonalData):
 
 class Subscriptions(PersonalData):
     """Subscriptions, time zone, phone number, blocked users, feeds, browsers with push, the inbox,
-    digests, and the list of what you were notified of."""
+    digests, and the list of your notifications."""
 
     rows = {
         EventSubscription: "user",
@@ -55,7 +55,7 @@ class Subscriptions(PersonalData):
 
 
 class BlocksByOthers(PersonalData):
-    """The choice of others not to be notified of what you do."""
+    """Blocks by other users, who are not notified about your actions."""
 
     rows = {Block: "blocked"}
 

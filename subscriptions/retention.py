@@ -1,4 +1,4 @@
-"""Events stay for as long as somebody's notification of them."""
+"""Keep events as long as a notification, inbox item, feed item or digest item refers to them."""
 
 from tailrace.jobs.maintenance.retention import KeepEvents
 from tailrace.subscriptions.models import DigestItem, FeedItem, InboxItem, Notification

@@ -1,4 +1,4 @@
-"""The receiver roles of the security log: the person concerned, and the readers of all of it."""
+"""The receiver roles of the security log: the account's holder, and the security officers."""
 
 from django.contrib.auth.models import User
 
@@ -7,19 +7,19 @@ from tailrace.subscriptions.types.roles import Receivers, role
 from tailrace.web.event_types import HOLDER, OFFICER, WATCHER, officer_names
 
 
-def _holder(event: Recorded) -> Receivers:
+def _account_of(event: Recorded) -> Receivers:
     id = event.raw_payload.get("user_id")
     return Receivers.of(User.objects.filter(pk=id).values_list("username", flat=True) if id else ())
 
 
 @role(HOLDER)
 def account_holder(event: Recorded) -> Receivers:
-    return _holder(event)
+    return _account_of(event)
 
 
 @role(WATCHER, by_default=False)
 def account_watcher(event: Recorded) -> Receivers:
-    return _holder(event)
+    return _account_of(event)
 
 
 @role(OFFICER, by_default=False)

@@ -4,7 +4,7 @@ from tailrace.environment.settings import AppSettings
 
 
 class SubscriptionsSettings(AppSettings):
-    """How long is kept what people were notified about."""
+    """How long notifications are kept."""
 
     NOTIFICATIONS_RETENTION_DAYS: PositiveInt = 365
-    """days that notifications, inboxes and digests are kept"""
+    """days for which notifications, inbox items and digests are kept"""

@@ -129,9 +129,9 @@ def restore() -> None:
 
 def _days() -> list[date]:
     """Return the days that have a partition of the history: fewer than upkeep makes, because each
-    has indexes that a truncation makes anew."""
+    has indexes that a truncation makes anew, and enough for a test that steps over midnight."""
     today = datetime.now(UTC).date()
-    return [today, today + timedelta(days=1)]
+    return [today + timedelta(days=number) for number in range(3)]
 
 
 def _declared() -> list[str]:

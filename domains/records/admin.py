@@ -1,3 +1,3 @@
-"""The admin of records."""
+"""The admin pages of records."""
 
 from tailrace.domains.records import record_admin, source_admin  # noqa: F401

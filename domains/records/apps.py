@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class RecordsConfig(AppConfig):
-    """Records that are deposited or harvested, published, and indexed for search."""
+    """Records: deposited or harvested, published, and indexed for search."""
 
     name = "tailrace.domains.records"
     label = "tailrace_records"

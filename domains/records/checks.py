@@ -14,14 +14,14 @@ from tailrace.domains.records.embeddings.settings import HASHING
 
 @register("records")
 def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Without its model nothing is indexed by meaning. Its weights are not loaded here."""
+    """Check the embedding model, without loading its weights."""
     location = settings.RECORDS_MODEL
     if HASHING.fullmatch(location):
         return []
     try:
         packages = _missing_packages(read_folder(Path(location)))
     except (ModelUnusable, OSError) as error:
-        hint = "what the folder consists of: docs/records.md; without one: hashing:256"
+        hint = "docs/records.md describes the folder of a model; to use no model, set hashing:256"
         return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
     if packages:
         hint = "install tailrace[models]"

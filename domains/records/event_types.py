@@ -1,4 +1,4 @@
-"""The event types of the way from a source or a depositor to a searchable record."""
+"""The event types of records: from the request of a source to the published record."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ SOURCE = "records"
 
 
 class SourceRequested(EventType):
-    """Somebody, or the clock, asked to read a source"""
+    """Pull of a source requested, by a user or by its schedule"""
 
     name = "records.source_requested"
     api_records = False
@@ -43,8 +43,8 @@ class DepositionEvent(Subscribable, EventType):
     can_mail = can_web = True
 
     class Payload(BaseModel):
-        """The deposition, the identifier of its record, and where it is from: the user's id, or
-        the source's name. When the account is deleted, only the deposition's id stays."""
+        """The deposition, the identifier of its record, and its origin: the depositor's user id or
+        the source's name. When the user is deleted, only the deposition's id is kept."""
 
         model_config = ConfigDict(extra="forbid")
         deposition: int
@@ -54,12 +54,13 @@ class DepositionEvent(Subscribable, EventType):
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
-        """Return whether it has a depositor."""
+        """Whether the deposition has a depositor, and was not harvested."""
         return event.raw_payload.get("account") is not None
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the depositor and those who may see all; everybody for what was harvested."""
+        """Return the readers: everybody if the deposition was harvested, else the depositor and
+        users with the permission to view depositions."""
         return readers_of_depositions(events)
 
     @classmethod
@@ -85,13 +86,13 @@ class ValidationCompleted(DepositionEvent):
     receiver_roles = ["depositor"]
 
     class Payload(DepositionEvent.Payload):
-        """The deposition, and in how many places it is wrong."""
+        """The deposition, and the number of problems in its metadata."""
 
         problems: int = 0
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
-        """Return whether it has a depositor who has to correct something."""
+        """Whether the deposition has a depositor and problems to correct."""
         return super().notifies(event) and event.raw_payload.get("problems", 0) > 0
 
 
@@ -122,8 +123,8 @@ class RecordPublished(Subscribable, EventType):
     can_mail = can_web = can_rss = True
 
     class Payload(BaseModel):
-        """The record, and which version of it was published. When its owner's account is deleted,
-        only the record's id stays."""
+        """The record and its published version. When the owner is deleted, only the record's id is
+        kept."""
 
         model_config = ConfigDict(extra="forbid")
         record: int
@@ -136,12 +137,13 @@ class RecordPublished(Subscribable, EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return everybody for an open record, else its owner and those who may see all."""
+        """Return the readers: everybody if the record is open, else its owner and users with the
+        permission to view records."""
         return readers_of_records(events)
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
-        """Return whether it has a depositor."""
+        """Whether the record has an owner, and was not harvested."""
         return event.raw_payload.get("account") is not None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The response with a deposited file."""
+"""Send a deposited file as an HTTP response."""
 
 from django.http import FileResponse
 
@@ -7,8 +7,10 @@ from tailrace.domains.records.models import DepositionFile
 
 
 def file_response(file: DepositionFile) -> FileResponse:
-    """Return a download that browsers store nowhere and never run as a page; raises
-    FileNotFoundError."""
+    """Return the file as a download that browsers neither cache nor open as a page.
+
+    Raises FileNotFoundError.
+    """
     return FileResponse(
         storage.open_file(file.key),
         as_attachment=True,

@@ -1,4 +1,4 @@
-"""The codes of ISO 639-1."""
+"""The language codes of ISO 639-1."""
 
 LANGUAGES = frozenset(
     """

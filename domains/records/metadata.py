@@ -1,4 +1,4 @@
-"""What is stored of a record, and what is wrong with a deposition's metadata."""
+"""The metadata of records, and their validation."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tailrace.domains.records.languages import LANGUAGES
 
 MAX_BYTES = 200_000
-"""Bytes of metadata as JSON."""
+"""Maximum size of metadata as JSON."""
 MAX_PROBLEMS = 50
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
@@ -16,7 +16,7 @@ Keyword = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Metadata(BaseModel):
-    """The metadata of a record: types and largest sizes. `problems_of` has the other rules."""
+    """The metadata of a record: types and maximum sizes. `problems_of` checks further rules."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -26,7 +26,7 @@ class Metadata(BaseModel):
     keywords: list[Keyword] = Field(default=[], max_length=200)
     language: str = Field("", max_length=20, description="ISO 639-1, such as `en`; empty: unknown")
     access: Literal["open", "closed"] = Field(
-        "open", description="`closed`: only you find and read the record"
+        "open", description="`closed`: only you can find and read the record"
     )
 
 
@@ -35,7 +35,7 @@ Problem = dict[str, str]
 
 
 def structural_problems(error: ValidationError) -> list[Problem]:
-    """Return what pydantic found, by field."""
+    """Convert pydantic's errors to problems."""
     return [
         {
             "field": ".".join(str(part) for part in detail["loc"]) or "metadata",
@@ -46,7 +46,7 @@ def structural_problems(error: ValidationError) -> list[Problem]:
 
 
 def problems_of(raw: dict[str, Any]) -> list[Problem]:
-    """Return everything that is wrong with this metadata, by field; nothing: it is valid."""
+    """Return the problems of this metadata; an empty list if it is valid."""
     try:
         metadata = Metadata.model_validate(raw)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The card of records on the overview: depositions under way, and the jobs of each index."""
+"""The panel of records on the overview: unfinished depositions, and the jobs of each index."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tailrace.jobs.overview.panel import Panel
 
 
 class Records(Panel):
-    """How many depositions wait in which state, and what each index lacks."""
+    """The number of unfinished depositions in each state, and of each index's jobs."""
 
     title = "Records"
     order = 28

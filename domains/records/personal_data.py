@@ -1,4 +1,4 @@
-"""What records store of a person."""
+"""The personal data in records."""
 
 from django.contrib.auth.models import User
 
@@ -7,7 +7,7 @@ from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Depositions(PersonalData):
-    """Your depositions with their files, and the records that were made of them."""
+    """Your depositions with their files, and the records published from them."""
 
     def delete(self, user: User) -> int:
         return delete_some_of(user.pk)

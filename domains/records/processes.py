@@ -1,5 +1,7 @@
-"""What `make run` shows of records, if the database is our own and no local source is configured:
-a sample repository, which is harvested."""
+"""The process that records adds to `make run`: a sample repository, which is harvested.
+
+It runs if the database is embedded and RECORDS_LOCAL_SOURCES is empty.
+"""
 
 from django.conf import settings
 
@@ -11,7 +13,7 @@ def runs_sample() -> bool:
 
 
 def sample_variables() -> dict[str, str]:
-    """Let the sample repository be read, though it is on this machine."""
+    """Return the variables that allow the sample repository to be read, although it is local."""
     return {"RECORDS_LOCAL_SOURCES": f"http://127.0.0.1:{settings.RECORDS_SAMPLE_PORT}"}
 
 

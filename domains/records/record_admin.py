@@ -1,4 +1,4 @@
-"""The admin of depositions and records: lists to look things up; nothing is changed here."""
+"""The admin pages of depositions and records, which are read-only."""
 
 from django.contrib import admin
 from unfold.decorators import display
@@ -21,7 +21,7 @@ COLOURS = {
 
 @admin.register(Deposition)
 class DepositionAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Depositions, newest first. Search: an id."""
+    """Depositions, newest first, with a search by id."""
 
     list_display = ("id", "identifier", "source", "submitted_by", "shown_state", "submitted")
     list_select_related = ("source", "submitted_by")
@@ -58,7 +58,7 @@ class DepositionAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin
 
 @admin.register(Record)
 class RecordAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Records, newest first. Search: an id."""
+    """Records, newest first, with a search by id."""
 
     list_display = ("id", "title", "version", "access", "is_deleted", "published")
     published = rendering.time_column("published_at")

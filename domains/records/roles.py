@@ -8,7 +8,10 @@ from tailrace.subscriptions.types.roles import Receivers, role
 
 @role("depositor")
 def depositor(event: Recorded) -> Receivers:
-    """The user who deposited what the event is about; nobody, if it was harvested."""
+    """The user who submitted the deposition, or owns the record, of the event.
+
+    Harvested depositions and records have none.
+    """
     account = event.raw_payload.get("account")
     users = User.objects.filter(pk=account) if account is not None else User.objects.none()
     return Receivers.of(users.values_list("username", flat=True))

@@ -1,4 +1,4 @@
-"""The admin of sources: where records are harvested, how far they are read, what went wrong."""
+"""The admin pages of sources: their settings, progress and errors."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "
 
 
 class SourceForm(forms.ModelForm):
-    """A source; its settings are checked by its format, its address as those of webhooks."""
+    """The form of a source. `problems` checks its settings, address and cron expression."""
 
     class Meta:
         model = Source
@@ -71,8 +71,8 @@ class SourceForm(forms.ModelForm):
 
 @admin.register(Source)
 class SourceAdmin(ModelAdmin):
-    """A source that is changed in what it gives is read from the beginning; what is there already
-    is recognised."""
+    """Sources. If the format, address or settings of a source change, it is read from the
+    beginning. Unchanged records get no new version."""
 
     form = SourceForm
     list_display = ("name", "kind", "is_active", "state", "progress", "last_read", "completed")
@@ -88,7 +88,7 @@ class SourceAdmin(ModelAdmin):
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> Any:
-        """A name begins the identifiers of the source's records, and stays."""
+        """The name of an existing source is read-only: identifiers of its records begin with it."""
         return (*(("name",) if obj else ()), *self.readonly_fields)
 
     def get_actions(self, request: HttpRequest) -> Any:
@@ -122,7 +122,7 @@ class SourceAdmin(ModelAdmin):
         self._pull(request, queryset)
 
     def _pull(self, request: HttpRequest, sources: QuerySet[Source]) -> list[tuple[int, str]]:
-        """Request a read of each that is active; return the ids and names of these."""
+        """Request a pull of each active source; return the ids and names of these sources."""
         pulled = []
         for source in sources.order_by("pk"):
             try:

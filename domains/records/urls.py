@@ -1,4 +1,4 @@
-"""The pages of records."""
+"""The URLs of the pages of records."""
 
 from django.urls import path
 

@@ -1,8 +1,8 @@
-"""Who may see which depositions and records. Every page, API point and search asks here.
+"""Decide which users may see depositions and records. All pages, the API and the search use this.
 
-Open records are for everybody. Depositions and closed records are for those who deposited them.
-The permissions `tailrace_records.view_deposition` and `tailrace_records.view_record` show all. What
-was harvested is open.
+Everybody may see open records, which include harvested records. Only their depositors may see
+depositions and closed records. The permissions `tailrace_records.view_deposition` and
+`tailrace_records.view_record` allow a user to see all.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 def visible_records(user: User | AnonymousUser) -> QuerySet[Record]:
-    """Return the records that the user may see; withdrawn ones are among them."""
+    """Return the records that the user may see, including withdrawn records."""
     if user.has_perm(VIEW_RECORDS):
         return Record.objects.all()
     if user.pk is None:
@@ -36,18 +36,18 @@ def visible_depositions(user: User) -> QuerySet[Deposition]:
 
 
 def visible_files(user: User) -> QuerySet[DepositionFile]:
-    """Return the files that the user may read: of visible depositions, and of visible records."""
+    """Return the files that the user may read: files of visible depositions and visible records."""
     published = visible_records(user).filter(is_deleted=False).values("deposition")
-    mine = visible_depositions(user).values("pk")
-    return DepositionFile.objects.filter(Q(deposition__in=mine) | Q(deposition__in=published))
+    visible = visible_depositions(user).values("pk")
+    return DepositionFile.objects.filter(Q(deposition__in=visible) | Q(deposition__in=published))
 
 
 def readers_of_depositions(events: Iterable[Recorded]) -> dict[int, Readers | None]:
-    """Return who may read each event of a deposition: everybody, if it was harvested."""
+    """Return the readers of each event of a deposition; None (everybody) if it was harvested."""
     payloads = {event.id: event.raw_payload for event in events}
     accounts: set[int] = {payload.get("account") or 0 for payload in payloads.values()}
     name_of = dict(User.objects.filter(pk__in=accounts).values_list("pk", "username"))
-    viewers = _with_permission(VIEW_DEPOSITIONS)
+    viewers = _usernames_with_permission(VIEW_DEPOSITIONS)
     return {
         id: None
         if payload.get("source")
@@ -57,14 +57,14 @@ def readers_of_depositions(events: Iterable[Recorded]) -> dict[int, Readers | No
 
 
 def readers_of_records(events: Iterable[Recorded]) -> dict[int, Readers | None]:
-    """Return who may read each event of a record: everybody, while it is open."""
+    """Return the readers of each event of a record; None (everybody) while the record is open."""
     record_of: dict[int, int] = {event.id: event.raw_payload["record"] for event in events}
     rows = Record.objects.filter(pk__in=set(record_of.values()))
     access_of = {
         pk: (access, name or "")
         for pk, access, name in rows.values_list("pk", "access", "owner__username")
     }
-    viewers = _with_permission(VIEW_RECORDS)
+    viewers = _usernames_with_permission(VIEW_RECORDS)
     closed = (Record.Access.CLOSED, "")
     return {
         id: None
@@ -74,6 +74,6 @@ def readers_of_records(events: Iterable[Recorded]) -> dict[int, Readers | None]:
     }
 
 
-def _with_permission(permission: str) -> list[str]:
+def _usernames_with_permission(permission: str) -> list[str]:
     users = User.objects.with_perm(permission, backend=_BACKEND)
     return list(users.values_list("username", flat=True))

@@ -37,7 +37,7 @@ PREVIEW_DAYS = 7.0
 
 @admin.register(EventSubscription)
 class EventSubscriptionAdmin(ModelAdmin):
-    """A row without user and group is the default: switch it off rather than delete it."""
+    """A row without user and group is a default: switch it off instead of deleting it."""
 
     list_display = ("event_type", "role", "receiver", "channel", "state", "subject_pattern")
     list_filter = ("channel", "state", "role")
@@ -50,7 +50,7 @@ class EventSubscriptionAdmin(ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show below the form the events that match, and the deliveries that are missing."""
+        """Show matching events and missing deliveries below the form."""
         row = self.get_object(request, object_id)
         context = dict(extra_context or {})
         if row is not None and self.has_view_permission(request, row):
@@ -63,7 +63,7 @@ class EventSubscriptionAdmin(ModelAdmin):
         return [path("<int:id>/catch_up/", view, name=name), *super().get_urls()]
 
     def catch_up_view(self, request: HttpRequest, id: int) -> HttpResponse:
-        """Deliver what the subscription missed in the last `days`."""
+        """Enqueue the missing deliveries of the last `days` days."""
         row = get_object_or_404(EventSubscription, pk=id)
         if not (
             self.has_change_permission(request, row)
@@ -81,7 +81,7 @@ class EventSubscriptionAdmin(ModelAdmin):
         return redirect("admin:tailrace_subscriptions_eventsubscription_change", id)
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
-        """Show short inputs, and the names of the event types and roles that there are."""
+        """Show short inputs, and the available names of event types and roles."""
         form: type[ModelForm] = super().get_form(request, obj, **kwargs)
         names = {
             "event_type": all_topic_names(),
@@ -96,8 +96,8 @@ class EventSubscriptionAdmin(ModelAdmin):
 
 
 def _missed_deliveries(subscription: EventSubscription, days: str, viewer: User) -> dict[str, Any]:
-    """Return the events of the last days that match, and how many deliveries are missing in `days`,
-    if it is not empty."""
+    """Return a preview of recent matching events and, unless `days` is empty, the number of missing
+    deliveries of the last `days` days."""
     context: dict[str, Any] = {
         "preview": preview(subscription, PREVIEW_DAYS, viewer),
         "days": days or f"{PREVIEW_DAYS:g}",
@@ -128,7 +128,7 @@ class GroupAddressAdmin(ModelAdmin):
 
 @admin.register(Feed)
 class FeedAdmin(ModelAdmin):
-    """Feeds are created by `manage.py make_feed`, which prints the address, and revoked here."""
+    """Feeds are created with `manage.py make_feed`, which prints the URL, and revoked here."""
 
     list_display = ("user", "title", "created_at", "revoked_at")
     list_select_related = ("user",)
@@ -141,9 +141,9 @@ class FeedAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.action(description="Revoke: their addresses stop working")
+    @admin.action(description="Revoke: the URLs stop working")
     def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
-        """Revoke the selected feeds and log each change."""
+        """Revoke the selected feeds, and record each change."""
         revoked = list(feeds.filter(revoked_at=None))
         for feed in revoked:
             revoke_feed(feed)

@@ -49,13 +49,13 @@ class PlanSubscriptionForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if self.instance.pk and self.instance.is_cancelled and self.has_changed():
-            raise forms.ValidationError("It is cancelled: resume it first.")
+            raise forms.ValidationError("The subscription is cancelled: resume it first.")
         return cleaned
 
 
 @admin.register(PlanSubscription)
 class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
-    """Which account has which plan. To end one, cancel it: its history stays."""
+    """The plans of accounts. To end a subscription, cancel it: its history is kept."""
 
     form = PlanSubscriptionForm
     list_display = ("id", "account", "plan", "state", "anchor_day", "time_zone", "grace_until")
@@ -84,16 +84,18 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         return {"anchor_day": timezone.now().day} | super().get_changeform_initial_data(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Subscribe the account, or change what the form changed."""
+        """Subscribe the account, or change the fields that the form changed."""
         if change:
             new = {name: getattr(obj, name) for name in form.changed_data}
             status.change([obj.pk], **new, by=user_of(request))
             return
         row = Enrolment(obj.account_id, obj.plan.name, obj.anchor_day, obj.time_zone)
         subscription = enrol(row, user_of(request))
-        if subscription is None:  # another request was faster
+        if subscription is None:  # another request created it at the same time
             subscription = PlanSubscription.objects.get(account=obj.account_id)
-            messages.warning(request, "The account had a subscription, which was not changed.")
+            messages.warning(
+                request, "The account already has a subscription, which was not changed."
+            )
         obj.pk = subscription.pk
 
     def change_view(
@@ -125,7 +127,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         return [*(route(name) for name in MOVES), *super().get_urls()]
 
     def move_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
-        """Move one subscription, with the reason that the form gives."""
+        """Mark as past due, cancel or resume one subscription, with the reason in the form."""
         row = get_object_or_404(PlanSubscription, pk=id)
         if not self.has_change_permission(request, row):
             raise PermissionDenied
@@ -140,8 +142,8 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
             audit.record(request.user, PlanSubscription, past, changed, filter_in_words(request))
         if changed:
             messages.success(request, f"{len(changed)} {past}.")
-        for id, why in list(result.refused.items())[:5]:
-            messages.warning(request, f"Subscription {id} was not changed: {why}.")
+        for id, reason in list(result.refused.items())[:5]:
+            messages.warning(request, f"Subscription {id} was not changed: {reason}.")
 
     @admin.action(description="Mark as past due", permissions=["change"])
     def past_due(self, request: HttpRequest, rows: QuerySet[PlanSubscription]) -> None:

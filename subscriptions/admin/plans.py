@@ -1,4 +1,4 @@
-"""The admin of plans and of their table."""
+"""The admin of plans and their jobs."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class PlanJobForm(forms.ModelForm):
         widgets = {"handler": UnfoldAdminTextInputWidget()}
 
     def clean_handler(self) -> str:
-        """Refuse a handler that takes no account. One that is not installed may be yet."""
+        """Refuse a handler that takes no account. An unknown handler may be installed later."""
         handler: str = self.cleaned_data["handler"].strip()
         if problem := installed.problem(handler):
             raise ValidationError(f"A plan cannot have this handler: {problem}")
@@ -57,7 +57,7 @@ class PlanJobInline(TabularInline):
 
 @admin.register(Plan)
 class PlanAdmin(ModelAdmin):
-    """When a plan's jobs are edited, the schedules of its subscriptions are rewritten by a job."""
+    """When a plan's jobs are edited, a job rewrites the schedules of its subscriptions."""
 
     form = PlanForm
     list_display = ("name", "monitoring", "table", "not_installed", "state")
@@ -70,17 +70,18 @@ class PlanAdmin(ModelAdmin):
         return super().get_queryset(request).prefetch_related("jobs")
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Plans are deleted one by one: those with subscriptions cannot be."""
+        """Remove the action that deletes several plans: a plan with subscriptions cannot be
+        deleted."""
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
-        """Write only what was changed: a job writes how far it is at the same time."""
+        """Save only changed fields, since a job may update `rewrite_after` at the same time."""
         obj.save(update_fields=form.changed_data if change else None)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         if change and any(formset.has_changed() for formset in formsets):
             rewrite.begin([form.instance.pk])
-            messages.info(request, "The schedules of its subscriptions are rewritten by a job.")
+            messages.info(request, "A job rewrites the schedules of the plan's subscriptions.")
         super().save_related(request, form, formsets, change)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
@@ -90,13 +91,13 @@ class PlanAdmin(ModelAdmin):
 
     @admin.action(description="Rewrite the schedules of all subscriptions")
     def rewrite_schedules(self, request: HttpRequest, plans: QuerySet[Plan]) -> None:
-        """Have jobs compare the schedules of all subscriptions to these plans with their table."""
+        """Enqueue jobs that correct the schedules of all subscriptions to these plans."""
         with transaction.atomic():
             names = [(plan.pk, plan.name) for plan in plans]
             rewrite.begin([pk for pk, _name in names])
             chosen_by = filter_in_words(request)
             audit.record(request.user, Plan, "schedules rewritten", names, chosen_by)
-        messages.success(request, "The schedules are rewritten by a job.")
+        messages.success(request, "A job rewrites the schedules.")
 
     rewrite_schedules.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 

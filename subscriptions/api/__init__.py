@@ -36,6 +36,6 @@ scopes = {
     "endpoints": "list, create and change your webhook endpoints, and replay deliveries",
     "events:read": "read events, with the permissions of the user",
     "events:write": "record events, with the permissions of the user",
-    "plans:read": "read the plans, and your own",
+    "plans:read": "read the plans, and your own subscription to a plan",
     "plans:write": "subscribe accounts to plans, with the permissions of the user",
 }

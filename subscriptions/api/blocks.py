@@ -1,4 +1,4 @@
-"""Users that a user has blocked: the user is not notified about their actions."""
+"""Blocked users: a user is not notified about actions of the users they have blocked."""
 
 from typing import Annotated
 

@@ -1,12 +1,12 @@
-"""Read events in an order in which no event is ever inserted behind a reader.
+"""Read events in an order in which no event is ever inserted before a reader's position.
 
 Ids are assigned before a transaction commits, so a reader that follows ids would miss an event that
-commits late. The order is (transaction, id), up to the oldest transaction that is still running:
-all before it have ended. Events without a recorded transaction come first, by id.
+commits late. The order is (transaction, id), up to the oldest running transaction: all transactions
+before it have ended. Events without a recorded transaction come first, by id.
 
-A reader learns nothing of events that it may not read: pages are filled with others, and a position
-is that of an event it was given, or does not depend on events. For HOLD_SECONDS, an event of which
-it is not known yet whether the reader may read it holds up those behind it.
+A reader learns nothing about events that it may not read: pages are filled with other events, and a
+position is the position of a returned event, or does not depend on events. An event whose readers
+are not known yet delays the events after it, for HOLD_SECONDS at most.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,14 +19,14 @@ from tailrace.events.models import Event
 from tailrace.web.pagination import decode, encode
 
 MAX_EXAMINED = 5000
-"""Events that are examined at once to find those of some types, or those that may be read."""
+"""The number of events that one request examines to find readable events of the requested types."""
 HOLD_SECONDS = 30
-"""After its recording: for so long an event is waited for of which it is not known who may read it.
-It takes a moment, unless what has to be asked is away."""
+"""The time after its recording for which an event without known readers delays later events. The
+readers are usually known within a second, unless their source is unavailable."""
 NEXT_PAGE = 500
-"""Events that are examined at once after a page with events that may not be read."""
+"""The number of events that are examined next, after a page with unreadable events."""
 COARSE = 1024
-"""Transactions to which the end of a window is rounded."""
+"""The end of a window is rounded to a multiple of this number of transactions."""
 LAST_ID = 2**63 - 1
 NOW = "now"
 
@@ -40,7 +40,7 @@ class Position:
 
     @classmethod
     def of(cls, cursor: str | None) -> "Position":
-        """Parse a cursor; None is the beginning, `now` the current end."""
+        """Parse a cursor. None is the beginning, `now` the current end."""
         if cursor is None:
             return cls(0, 0)
         if cursor == NOW:
@@ -59,19 +59,19 @@ Readable = Callable[[list[Event]], tuple[Collection[int], Collection[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Events after a position, and the position after them."""
+    """Events after a position, and the position after these events."""
 
     events: list[Event]
     position: Position
     more: bool
-    """Whether there may be more already."""
+    """Whether there may be more events already."""
 
 
 _OLDEST_RUNNING = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _OLD = "xact IS NULL AND id > %(id)s"
 _NEW = f"(xact, id) > (%(xact)s, %(id)s) AND xact < {_OLDEST_RUNNING}"
-# The window holds the events to examine; of these come the events of the types, with the window's
-# size and end, and the end of all that can be read now.
+# Returns the events of the types among the events of a window, with the window's size and end, and
+# the last transaction that can be read now.
 _READ = f"""
 WITH scanned AS MATERIALIZED (
   SELECT coalesce(xact, 0) AS at, id, type FROM tailrace_events_event
@@ -95,8 +95,9 @@ def changes(
 ) -> Changes:
     """Return at most `limit` events after a position, of these types (None: all).
 
-    `readable` returns the ids of those that the reader may read, and of those of which it will be
-    known later. What it leaves out costs another page, up to MAX_EXAMINED events in all.
+    `readable` takes events, and returns the ids of the readable events and the ids of the events
+    whose readers are not known yet. Unreadable events are replaced with events of further pages,
+    until MAX_EXAMINED events are examined.
     """
     events_by_key: dict[Key, Event] = {}
     position, more, size, examined = after, True, limit, 0
@@ -125,7 +126,7 @@ def changes(
 
 
 def _rounded(after: Position, end: Position) -> Position:
-    """Return a position before the end of a window, so that it does not name an event in it."""
+    """Return a position before the end of a window that reveals no event of the window."""
     xact = end.xact - end.xact % COARSE - 1
     return Position(xact, LAST_ID) if xact > after.xact else end
 
@@ -133,8 +134,8 @@ def _rounded(after: Position, end: Position) -> Position:
 def _page(
     after: Position, limit: int, types: Sequence[str] | None
 ) -> tuple[list[Key], Position, bool]:
-    """Return the keys of at most `limit` events, the position behind them, and whether there may be
-    more."""
+    """Return the keys of at most `limit` events, the position after them, and whether there may be
+    more events."""
     keys, position, more = list[Key](), after, False
     if after.xact == 0:
         keys, position, more = _read(_OLD, after, limit, types)

@@ -1,7 +1,7 @@
-"""Parse requests that carry CloudEvents 1.0, in the three modes of its HTTP binding.
+"""Parse requests with CloudEvents 1.0, in the three modes of the HTTP binding.
 
 Structured (application/cloudevents+json), batched (application/cloudevents-batch+json), and
-binary: the attributes as `ce-…` headers, the data as a JSON body.
+binary: the attributes are `ce-…` headers, and the data is a JSON body.
 """
 
 import base64
@@ -47,24 +47,29 @@ Word = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class CloudEvent(BaseModel):
-    """An event by CloudEvents 1.0. Extension attributes are allowed too."""
+    """An event by CloudEvents 1.0. Extension attributes are allowed."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
     specversion: Literal["1.0"]
     id: Annotated[Word, Field(description="unique within its `source`")]
-    source: Annotated[Word, Field(max_length=200, description="where it happened")]
+    source: Annotated[Word, Field(max_length=200, description="where the event happened")]
     type: Annotated[Word, Field(description="an event type of this server")]
-    subject: Annotated[Word | None, Field(description="what it is about; default: by type")] = None
-    time: Annotated[str, AfterValidator(_is_time), Field(description="when it happened")] | None = (
-        None
-    )
+    subject: Annotated[
+        Word | None, Field(description="what the event is about; default: by type")
+    ] = None
+    time: (
+        Annotated[str, AfterValidator(_is_time), Field(description="when the event happened")]
+        | None
+    ) = None
     datacontenttype: Word | None = None
     dataschema: Word | None = None
     data: Annotated[
-        dict[str, Any] | None, Field(description="the payload, as its type declares")
+        dict[str, Any] | None, Field(description="the payload, as the event type declares it")
     ] = None
-    data_base64: Annotated[str | None, Field(description="JSON in base64, without data")] = None
+    data_base64: Annotated[
+        str | None, Field(description="the payload as JSON in base64, instead of data")
+    ] = None
 
     @model_validator(mode="after")
     def _check(self) -> "CloudEvent":
@@ -82,34 +87,34 @@ class CloudEvent(BaseModel):
 
     @property
     def trace_parent(self) -> str:
-        """The extension attribute `traceparent`, if it is valid."""
+        """The extension attribute `traceparent` if it is valid, else an empty text."""
         text = (self.model_extra or {}).get("traceparent")
         valid = isinstance(text, str) and re.fullmatch(r"[\da-f]{2}(-[\da-f]+){3}", text, re.ASCII)
         return str(text) if valid and len(str(text)) <= 100 else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """An event, and where it is in its request."""
+class ReceivedEvent:
+    """An event, and its path in the request."""
 
     event: CloudEvent
     at: Path | None
-    """Its place in the body; None if the attributes are headers and the body is the data."""
+    """The event's path in the body; None in binary mode."""
 
     def fault(self, detail: str, *location: str | int) -> Fault:
         return _fault(self.at, location, detail)
 
 
-def read(request: HttpRequest) -> list[Sent]:
-    """Return the events of the request in order, or raise a Problem that names all errors."""
+def read(request: HttpRequest) -> list[ReceivedEvent]:
+    """Return the events of the request in order, or raise a Problem with all errors."""
     kind = (request.content_type or "").lower()
     if kind == STRUCTURED:
-        return _checked([((), request_body.parse(request.body))])
+        return _validated([((), request_body.parse(request.body))])
     if kind == BATCHED:
-        return _checked([((index,), item) for index, item in enumerate(_batch(request))])
+        return _validated([((index,), item) for index, item in enumerate(_batch(request))])
     if "ce-specversion" not in request.headers:
         request_body.check_type(request, STRUCTURED, BATCHED)
-    return _checked([(None, _from_headers(request, kind))])
+    return _validated([(None, _from_headers(request, kind))])
 
 
 def _batch(request: HttpRequest) -> list[Any]:
@@ -133,7 +138,7 @@ def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
         if clean(value)[1]:
             raise wrong_header(f"{PREFIX}{name}", request_body.UNSTORABLE)
     for name in sorted({"data", "data_base64", "datacontenttype"} & attributes.keys()):
-        detail = "in binary mode the body is the data and Content-Type is its type"
+        detail = "in binary mode, send the data as the body and its type as Content-Type"
         raise wrong_header(f"{PREFIX}{name}", detail, KIND)
     if request.body:
         if not _is_json(kind):
@@ -142,11 +147,11 @@ def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
     return attributes
 
 
-def _checked(raw: Sequence[tuple[Path | None, Any]]) -> list[Sent]:
+def _validated(raw: Sequence[tuple[Path | None, Any]]) -> list[ReceivedEvent]:
     items, faults = [], []
     for at, item in raw:
         try:
-            items.append(Sent(_with_data(CloudEvent.model_validate(item)), at))
+            items.append(ReceivedEvent(_with_data(CloudEvent.model_validate(item)), at))
         except ValidationError as error:
             faults += [_fault(at, field.path, field.detail) for field in field_errors(error, item)]
         except ValueError as error:
@@ -157,7 +162,7 @@ def _checked(raw: Sequence[tuple[Path | None, Any]]) -> list[Sent]:
 
 
 def refused(faults: Sequence[Fault], kind: str, status: int = 422) -> Problem:
-    """Return the problem with these errors, the first of them in its detail."""
+    """Return a problem with these errors; its detail is the first error."""
     problem = of_faults(faults, kind)
     return Problem(status, problem.detail, kind=kind, errors=faults)
 

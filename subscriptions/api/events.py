@@ -36,9 +36,9 @@ WRITE = Needs("events:write", "tailrace_events.add_event", json=False)
 
 SEE_RECIPIENTS = "tailrace_subscriptions.view_notification"
 MAX_RECIPIENTS = 100
-"""Recipients in a response."""
+"""The maximum of recipients in a response."""
 EVENTS_PER_REQUEST = 20
-"""More events in one request count as several requests."""
+"""Each further 20 events in a request count as another request."""
 POLL_SECONDS = 0.5
 
 
@@ -55,7 +55,7 @@ class EventOut(Out):
     occurred_at: datetime
     recorded_at: datetime
     cause_id: int | None
-    """The event whose handler published this one; null if you may not read that one."""
+    """The event whose handler published this event; null if you may not read it."""
     problem: str
     """A problem with the event; usually empty."""
     payload: dict[str, Any] | None
@@ -63,7 +63,7 @@ class EventOut(Out):
 
 
 class RecipientOut(Out):
-    """A recipient, and the role that was the reason."""
+    """A recipient, and the role in which it is notified."""
 
     user: str | None
     group: str | None
@@ -71,23 +71,23 @@ class RecipientOut(Out):
 
 
 class ExplanationOut(Out):
-    """Whether a person was notified by a channel, and the reason."""
+    """Whether a user is notified by a channel, and why."""
 
     channel: str
     notified: bool
     why: str
     role: str
     subscription_id: int | None
-    """The subscription that decided."""
+    """The deciding subscription."""
     group: str
-    """The group that is notified instead of the person."""
+    """The group that is notified instead of the user."""
 
 
 class EventDetails(EventOut):
     recipients: list[RecipientOut] | None
     """The first 100 recipients; null without permission to see them."""
     explained: list[ExplanationOut]
-    """For each channel, for the caller or `who`, by the roles and subscriptions of now."""
+    """For each channel, for the caller or `who`, by the current roles and subscriptions."""
 
 
 class ExplainParams(BaseModel):
@@ -95,8 +95,8 @@ class ExplainParams(BaseModel):
         str | None,
         Field(
             max_length=150,
-            description="login of the user to explain; others than yourself need the permission"
-            " `tailrace_subscriptions.view_notification`",
+            description="login of the user to whom the event is explained (default: yourself);"
+            " another user needs the permission `tailrace_subscriptions.view_notification`",
         ),
     ] = None
 
@@ -129,10 +129,11 @@ class IngestedOut(Out):
 
 @router.get("", auth=READ, response=ChangesOut, summary="Follow events")
 def list_events(request: HttpRequest, params: Query[ChangesParams]) -> ChangesOut:
-    """Returns events in an order in which none is skipped and none comes twice.
+    """Returns events in an order in which no event is skipped or repeated.
 
-    An event whose transaction commits late comes later. So does, for half a minute, one of which it
-    is not known yet whether you may read it. Without `after`, starts with the oldest.
+    An event whose transaction commits late comes later. An event whose readers are not known yet is
+    delayed for up to half a minute, with the events after it. Without `after`, starts with the
+    oldest event.
     """
     types = _type_names(params.types)
     user = caller(request).user
@@ -141,38 +142,38 @@ def list_events(request: HttpRequest, params: Query[ChangesParams]) -> ChangesOu
         return may_read_now_or_later(user, map(Recorded.from_model, events))
 
     read = partial(changes, limit=params.limit, types=types, readable=readable)
-    result = _follow(read, Position.of(params.after), params.wait, user.pk)
-    events = _shown(caller(request), result.events)
+    result = _read_or_wait(read, Position.of(params.after), params.wait, user.pk)
+    events = _without_hidden_fields(caller(request), result.events)
     return ChangesOut(events=events, next=str(result.position), more=result.more)
 
 
 @router.get("/{int:id}", auth=READ, response=EventDetails, summary="Get an event")
 def get_event(request: HttpRequest, id: int, params: Query[ExplainParams]) -> EventDetails:
     api_caller = caller(request)
-    person = _person(api_caller, params.who)
+    user = _user_to_explain(api_caller, params.who)
     event = Event.objects.filter(pk=id).first()
     if event is None or not may_read(api_caller.user, [Recorded.from_model(event)]):
         raise not_found("event")
-    (shown,) = _shown(api_caller, [event])
+    (event_out,) = _without_hidden_fields(api_caller, [event])
     return EventDetails(
-        **shown.model_dump(),
+        **event_out.model_dump(),
         recipients=_recipients(event) if api_caller.may(SEE_RECIPIENTS) else None,
         explained=[
             ExplanationOut(**asdict(explanation))
-            for explanation in explain(Recorded.from_model(event), person)
+            for explanation in explain(Recorded.from_model(event), user)
         ],
     )
 
 
-def _person(api_caller: Caller, login: str | None) -> User:
+def _user_to_explain(api_caller: Caller, login: str | None) -> User:
     if login is None or login == api_caller.user.get_username():
         return api_caller.user
     if not api_caller.may(SEE_RECIPIENTS):
         raise permission_missing(api_caller.user, SEE_RECIPIENTS)
-    person = User.objects.filter(username=login).first()
-    if person is None:
+    user = User.objects.filter(username=login).first()
+    if user is None:
         raise wrong_parameter("who", "no user has this login")
-    return person
+    return user
 
 
 def _recipients(event: Event) -> list[RecipientOut]:
@@ -218,9 +219,10 @@ def _recipients(event: Event) -> list[RecipientOut]:
 def record_events(request: HttpRequest) -> Status[IngestedOut]:
     """Accepts CloudEvents 1.0, structured, batched or binary; records all events or none.
 
-    Types and source are those of the token; the source is stored as `api:<user>:<source>`. An
-    event with the same source and id is recorded only once, so a request may be repeated at any
-    time. 201 if an event was recorded, else 200. Twenty events count as a request, forty as two.
+    The token determines the allowed event types and the source, which is stored as
+    `api:<user>:<source>`. An event with the same source and id is recorded only once, so a request
+    may be repeated at any time. 201 if an event was recorded, else 200. Twenty events count as one
+    request, forty as two.
     """
     events = cloudevents.read(request)
     if more := (len(events) - 1) // EVENTS_PER_REQUEST:
@@ -230,7 +232,7 @@ def record_events(request: HttpRequest) -> Status[IngestedOut]:
     return Status(status, IngestedOut(events=results))
 
 
-def _follow(
+def _read_or_wait(
     read: Callable[[Position], Changes], after: Position, wait: float, user: int
 ) -> Changes:
     result = read(after)
@@ -246,7 +248,7 @@ def _follow(
 
 
 def _type_names(values: list[str]) -> list[str] | None:
-    """Return the names of the event types; a family stands for all of its types."""
+    """Return the names of the event types, including all types of families; None for no names."""
     names = {name.strip() for value in values for name in value.split(",") if name.strip()}
     for name in sorted(names):
         if name not in (known := all_topic_names()):
@@ -255,8 +257,8 @@ def _type_names(values: list[str]) -> list[str] | None:
     return [cls.name for cls in all_types() if names & set(topic_names(cls))] if names else None
 
 
-def _shown(api_caller: Caller, events: Sequence[Event]) -> list[EventOut]:
-    """Return events that the caller may read, without payloads and causes that they may not see."""
+def _without_hidden_fields(api_caller: Caller, events: Sequence[Event]) -> list[EventOut]:
+    """Return these readable events, without payloads and causes that the caller may not see."""
     hidden = {} if api_caller.may("tailrace_events.view_payload") else {"payload": None}
     no_cause = hidden_from(api_caller.user, (event.cause_id for event in events))
     return [

@@ -1,4 +1,4 @@
-"""News feeds of a user; a feed's address is shown only when it is created."""
+"""News feeds of a user. A feed's URL is shown only when the feed is created."""
 
 from datetime import datetime
 from typing import Annotated
@@ -32,7 +32,7 @@ class FeedOut(Out):
 
 class FeedMade(FeedOut):
     address: str
-    """Whoever knows it can read the feed. It is shown only once."""
+    """The URL of the feed. Anyone with the URL can read the feed. It is shown only once."""
 
 
 @router.get("", response=Page[FeedOut], summary="List your feeds")
@@ -56,5 +56,5 @@ def make(request: HttpRequest, body: FeedIn) -> FeedMade:
 
 @router.delete("/{int:id}", response={204: None}, summary="Revoke a feed")
 def revoke(request: HttpRequest, id: int) -> None:
-    """Its address stops working. Revoking it again changes nothing."""
+    """The feed's URL stops working. Safe to repeat."""
     revoke_feed(find_row(Feed.objects.filter(user=caller(request).user), id, "feed"))

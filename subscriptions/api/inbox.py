@@ -31,17 +31,17 @@ class InboxItemOut(Out):
 
     id: int
     thing: str | None
-    """What its events have in common; null if `event` is null."""
+    """What the events are about; null if `event` is null."""
     group: str | None
-    """The group whose inbox it is in; null for your own inbox."""
+    """The group whose inbox contains the item; null for your own inbox."""
     role: str
     events: int
-    """How many events there were about this thing."""
+    """The number of events about this thing."""
     arrived_at: datetime
     read_at: datetime | None
     last_seen_at: datetime | None
     event: EventSummary | None
-    """Null if it is deleted, or if you may no longer read it."""
+    """Null if the event was deleted, or if you may no longer read it."""
 
 
 class UpTo(BaseModel):
@@ -57,12 +57,12 @@ class UpTo(BaseModel):
 
 class Marked(Out):
     marked: int
-    """How many items were changed."""
+    """The number of changed items."""
 
 
 @router.get("", auth=READ, response=Page[InboxItemOut], summary="List inbox items")
 def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> Page[InboxItemOut]:
-    """Newest first. An event that is deleted, or that you may no longer read, is null."""
+    """Newest first. An event that was deleted, or that you may no longer read, is null."""
     user = caller(request).user
     rows = inbox.of(user).select_related("group")
     if params.unread:

@@ -1,4 +1,4 @@
-"""Record the CloudEvents of a request: all of them or none."""
+"""Record the CloudEvents of a request: all events or none."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,7 +7,7 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.types import EventType, get_type
 from tailrace.events.validation import validate
-from tailrace.subscriptions.api.cloudevents import CloudEvent, Sent, refused
+from tailrace.subscriptions.api.cloudevents import CloudEvent, ReceivedEvent, refused
 from tailrace.web import tokens
 from tailrace.web.api.auth import Caller
 from tailrace.web.api.faults import Fault
@@ -16,38 +16,38 @@ from tailrace.web.api.schemas import Out
 from tailrace.web.models import ApiToken
 
 ATTRIBUTES = {"payload": "data", "source_id": "id", "occurred_at": "time"}
-"""What fields of an event are called in a CloudEvent, where that differs."""
+"""The names of an event's fields in a CloudEvent, if they differ."""
 
 
 class Ingested(Out):
     """The result for one event."""
 
     source: str
-    """As it was sent."""
+    """The source in the request."""
     id: str
-    """As it was sent."""
+    """The id in the request."""
     recorded: bool
-    """False if an event with this source and id was recorded before; nothing was done."""
+    """False if an event with this source and id was already recorded."""
     event_id: int | None
     """The id of the stored event."""
 
 
-def ingest(caller: Caller, items: Sequence[Sent]) -> list[Ingested]:
-    """Record the events under the source of the caller's token; return a result for each, in order.
+def ingest(caller: Caller, items: Sequence[ReceivedEvent]) -> list[Ingested]:
+    """Record the events under the source of the caller's token; return their results in order.
 
-    Raises a Problem that names the refused events; then nothing is recorded.
+    If an event is refused, record nothing, and raise a Problem with the errors.
     """
     token = caller.token
     if token is None:
-        raise Problem(403, "send a token: its event types and its source say what it may record")
-    types = _types(items)
+        raise Problem(403, "send a token: its event types and source determine what you may record")
+    types = _event_types(items)
     _check_rights(token, items, types)
-    new = [_new(token, item.event) for item in items]
+    new = [_new_event(token, item.event) for item in items]
     try:
         recorded = {(event.source, event.source_id): event.id for event in publish(new)}
     except PublishError:
-        raise _refused(items, new) from None
-    ids = recorded | _stored([event for event in new if _key(event) not in recorded])
+        raise _invalid_events(items, new) from None
+    ids = recorded | _stored_ids([event for event in new if _key(event) not in recorded])
     results = []
     for item, event in zip(items, new, strict=True):
         key = _key(event)
@@ -63,12 +63,12 @@ def ingest(caller: Caller, items: Sequence[Sent]) -> list[Ingested]:
     return results
 
 
-def _new(token: ApiToken, event: CloudEvent) -> NewEvent:
+def _new_event(token: ApiToken, event: CloudEvent) -> NewEvent:
     login = token.user.get_username()
     return NewEvent(
         type=event.type,
         payload=event.data or {},
-        source=f"api:{login}:{token.event_source}",  # users cannot use each other's
+        source=f"api:{login}:{token.event_source}",  # a user cannot use another user's source
         source_id=event.id,
         subject=event.subject,
         occurred_at=event.occurred_at,
@@ -77,8 +77,8 @@ def _new(token: ApiToken, event: CloudEvent) -> NewEvent:
     )
 
 
-def _types(items: Iterable[Sent]) -> list[type[EventType]]:
-    """Return the type of each event; a Problem names the events whose type does not exist."""
+def _event_types(items: Iterable[ReceivedEvent]) -> list[type[EventType]]:
+    """Return the type of each event, or raise a Problem with all unknown types."""
     types, faults = [], []
     for item in items:
         try:
@@ -90,8 +90,10 @@ def _types(items: Iterable[Sent]) -> list[type[EventType]]:
     return types
 
 
-def _check_rights(token: ApiToken, items: Sequence[Sent], types: Sequence[type[EventType]]) -> None:
-    """Refuse events of types, sources and users that are not the token's."""
+def _check_rights(
+    token: ApiToken, items: Sequence[ReceivedEvent], types: Sequence[type[EventType]]
+) -> None:
+    """Raise a Problem with all events whose type, source or user the token does not allow."""
     faults = [
         fault
         for item, event_type in zip(items, types, strict=True)
@@ -101,23 +103,25 @@ def _check_rights(token: ApiToken, items: Sequence[Sent], types: Sequence[type[E
         raise refused(faults, "event-not-allowed", status=403)
 
 
-def _not_allowed(token: ApiToken, item: Sent, event_type: type[EventType]) -> Iterator[Fault]:
+def _not_allowed(
+    token: ApiToken, item: ReceivedEvent, event_type: type[EventType]
+) -> Iterator[Fault]:
     event, login = item.event, token.user.get_username()
     if not event_type.api_records:
-        yield item.fault(f"{event.type} is recorded by the platform alone", "type")
+        yield item.fault(f"only the platform may record {event.type}", "type")
     elif not tokens.may_record(token, event_type):
-        given = ", ".join(token.event_types) or "no event type; make another one"
-        yield item.fault(f"this token may not record {event.type!r}; it was given {given}", "type")
+        allowed = ", ".join(token.event_types) or "no event type (create another token)"
+        yield item.fault(f"this token may not record {event.type!r}, only {allowed}", "type")
     if event.source != token.event_source:
         detail = f"the source of this token's events is {token.event_source!r}, not"
         yield item.fault(f"{detail} {event.source[:50]!r}", "source")
     if others := sorted(event_type.actors(event.data or {}) - {login}):
-        detail = f"names {others[0][:50]!r} as the user who did it; this token acts for {login!r}"
+        detail = f"names {others[0][:50]!r} as the acting user, but this token acts for {login!r}"
         yield item.fault(detail, "data")
 
 
-def _refused(items: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
-    """Return a problem with the errors of all events; `publish` stops at the first."""
+def _invalid_events(items: Sequence[ReceivedEvent], new: Sequence[NewEvent]) -> Problem:
+    """Return a problem with the errors of all events; `publish` reports only the first."""
     faults = []
     for item, event in zip(items, new, strict=True):
         try:
@@ -131,7 +135,7 @@ def _refused(items: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
     return refused(faults, "invalid")
 
 
-def _faults(item: Sent, error: PublishError) -> list[Fault]:
+def _faults(item: ReceivedEvent, error: PublishError) -> list[Fault]:
     fields = error.fields if isinstance(error, InvalidPayload) else []
     if not fields:
         return [item.fault(str(error), "data")]
@@ -145,8 +149,8 @@ def _key(event: NewEvent) -> tuple[str, str]:
     return event.source, event.source_id
 
 
-def _stored(new: Sequence[NewEvent]) -> dict[tuple[str, str], int]:
-    """Return the ids of those of the events that are stored, by source and source_id."""
+def _stored_ids(new: Sequence[NewEvent]) -> dict[tuple[str, str], int]:
+    """Return the ids of the events that are already stored, by source and source_id."""
     stored: dict[tuple[str, str], int] = {}
     for source in {event.source for event in new}:
         ids = [event.source_id for event in new if event.source == source]

@@ -1,4 +1,5 @@
-"""All options of a user by event type, role and channel: the default and the user's own row."""
+"""The options of a user by event type, role and channel, with the default and the user's own
+subscription."""
 
 from django.contrib.auth.models import User
 
@@ -12,7 +13,7 @@ from tailrace.web.api.schemas import Out
 
 
 class Choice(Out):
-    """The row that applies; it may be for a family or for all event types."""
+    """A subscription that applies. It may be for a family or for all event types."""
 
     id: int
     event_type: str
@@ -22,13 +23,13 @@ class Choice(Out):
 
 
 class Cell(Out):
-    """A channel that is offered in a role."""
+    """A channel that is offered in a role, and the subscriptions that apply."""
 
     channel: str
     default: Choice | None
     own: Choice | None
-    """It overrides the default. For a role that you hold through a group, the group's row overrides
-    the default too, but not your own row."""
+    """Your own subscription overrides the default. If you hold the role through a group, the
+    group's subscription overrides the default, too, but not your own subscription."""
 
 
 class RoleRow(Out):
@@ -40,7 +41,7 @@ class TypeRow(Out):
     event_type: str
     description: str
     families: list[str]
-    """Families that it belongs to, the nearest first; you can subscribe to these too."""
+    """The families of the event type, nearest first. You can subscribe to a family, too."""
     roles: list[RoleRow]
 
 
@@ -54,7 +55,9 @@ def options_of(user: User, name: str | None = None) -> Options:
     if name is not None:
         if name not in types:
             hint = did_you_mean(name, types)
-            raise wrong_parameter("event_type", f"no such event type has receivers{hint}")
+            raise wrong_parameter(
+                "event_type", f"there is no event type with receivers of this name{hint}"
+            )
         types = {name: types[name]}
     topics = [Topic(name, [cls]) for name, cls in types.items()]
     options = UserOptions(user, topics)

@@ -29,7 +29,7 @@ CHANGE = "tailrace_subscriptions.change_plansubscription"
 READ, WRITE = Needs("plans:read"), Needs("plans:write", CHANGE)
 MAX_ENROLMENTS = 1000
 PER_REQUEST = 20
-"""Enrolments that count as one ordinary request."""
+"""This number of enrolments counts as one request."""
 
 Name = Annotated[str, Field(max_length=150)]
 Day = Annotated[int, Field(ge=1, le=31, description="day of the month of monthly jobs")]
@@ -42,7 +42,7 @@ class EnrolmentIn(In):
     anchor_day: Day | None = None
     """Day of the month of monthly jobs; null: today."""
     time_zone: Zone | None = None
-    """Null: that of the account's preferences."""
+    """Null: the time zone in the account's preferences."""
 
 
 class EnrolmentsIn(In):
@@ -52,11 +52,11 @@ class EnrolmentsIn(In):
 class EnrolmentsOut(Out):
     created: int
     subscribed_before: list[str]
-    """Accounts that have a subscription, perhaps a cancelled one; it stays as it is."""
+    """Accounts that already have a subscription, perhaps a cancelled one. It is not changed."""
 
 
 class PlanChangeIn(In):
-    """What is to change; null stays as it is."""
+    """The fields to change. A null field is not changed."""
 
     plan: Name | None = None
     anchor_day: Day | None = None
@@ -68,7 +68,7 @@ class PlanReasonIn(In):
 
 
 class PlanSubscriptionRow(Out):
-    """A subscription in a list; ask for one of them to see its next runs."""
+    """A subscription in a list, without its next runs."""
 
     id: int
     account: str
@@ -100,12 +100,12 @@ class PlanSubscriptionRow(Out):
 def list_plan_subscriptions(
     request: HttpRequest, params: Query[PageParams]
 ) -> Page[PlanSubscriptionRow]:
-    return newest_first(_all(), params, PlanSubscriptionRow.of)
+    return newest_first(_subscriptions(), params, PlanSubscriptionRow.of)
 
 
 @router.post("", auth=WRITE, response=EnrolmentsOut, summary="Subscribe accounts to plans")
 def enrol_accounts(request: HttpRequest, body: EnrolmentsIn) -> EnrolmentsOut:
-    """All or none of them. May be repeated: nothing happens to accounts that are subscribed."""
+    """Subscribes all accounts or none. Safe to repeat: accounts with a subscription keep it."""
     count(request, len(body.subscriptions) / PER_REQUEST)
     names = {row.account for row in body.subscriptions}
     ids = dict(User.objects.filter(username__in=names).values_list("username", "pk"))
@@ -129,8 +129,8 @@ def enrol_accounts(request: HttpRequest, body: EnrolmentsIn) -> EnrolmentsOut:
     "/{int:id}", auth=READ, response=PlanSubscriptionOut, summary="Get a subscription to a plan"
 )
 def get_plan_subscription(request: HttpRequest, id: int) -> PlanSubscriptionOut:
-    """Your own, or any if you may view them."""
-    rows = _all()
+    """Your own subscription, or any subscription with the permission to view them."""
+    rows = _subscriptions()
     if not caller(request).may(VIEW):
         rows = rows.filter(account=caller(request).user)
     return PlanSubscriptionOut.of(find_row(rows, id, "subscription"))
@@ -138,8 +138,8 @@ def get_plan_subscription(request: HttpRequest, id: int) -> PlanSubscriptionOut:
 
 @router.post("/{int:id}/change", auth=WRITE, response=PlanSubscriptionOut, summary="Change a plan")
 def change_plan(request: HttpRequest, id: int, body: PlanChangeIn) -> PlanSubscriptionOut:
-    """What ran in its present day, week or month does not run again in it; what is new runs within
-    an hour. 409 if nothing changes, or the subscription is cancelled."""
+    """A job that has run in the current day, week or month does not run again in it; a new job runs
+    within an hour. 409 if nothing changes, or if the subscription is cancelled."""
     plan = None if body.plan is None else _plan(body.plan)
     if body.time_zone is not None:
         _check_zone(body.time_zone)
@@ -155,34 +155,34 @@ def change_plan(request: HttpRequest, id: int, body: PlanChangeIn) -> PlanSubscr
     "/{int:id}/past_due", auth=WRITE, response=PlanSubscriptionOut, summary="Mark as past due"
 )
 def mark_past_due(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
-    """Its jobs run until `grace_until` (PLAN_GRACE_DAYS). 409 if it is not active."""
+    """The jobs run until `grace_until` (PLAN_GRACE_DAYS). 409 if the subscription is not active."""
     return _move(request, id, lambda ids, by: status.mark_past_due(ids, by, body.reason))
 
 
 @router.post("/{int:id}/cancel", auth=WRITE, response=PlanSubscriptionOut, summary="Cancel a plan")
 def cancel_plan(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
-    """Its schedules are removed, and its jobs that wait are cancelled."""
+    """The schedules are removed, and the waiting jobs are cancelled."""
     return _move(request, id, lambda ids, by: status.cancel(ids, by, body.reason))
 
 
 @router.post("/{int:id}/resume", auth=WRITE, response=PlanSubscriptionOut, summary="Resume a plan")
 def resume_plan(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
-    """A cancelled or past due subscription is active again. 409 if it is active."""
+    """Makes a cancelled or past due subscription active. 409 if it is already active."""
     return _move(request, id, lambda ids, by: status.resume(ids, by, body.reason))
 
 
-def _all() -> QuerySet[PlanSubscription]:
+def _subscriptions() -> QuerySet[PlanSubscription]:
     return PlanSubscription.objects.select_related("plan", "account")
 
 
 def _move(
     request: HttpRequest, id: int, move: Callable[[list[int], User], status.MoveResult]
 ) -> PlanSubscriptionOut:
-    find_row(_all(), id, "subscription")
+    find_row(_subscriptions(), id, "subscription")
     result = move([id], caller(request).user)
     if refused := result.refused.get(id):
         raise Problem(409, f"subscription {id} was not changed: {refused}")
-    return PlanSubscriptionOut.of(find_row(_all(), id, "subscription"))
+    return PlanSubscriptionOut.of(find_row(_subscriptions(), id, "subscription"))
 
 
 def _plan(name: str) -> Plan:

@@ -1,4 +1,4 @@
-"""The plans, and the caller's own."""
+"""The plans, and the caller's own plan."""
 
 from datetime import datetime
 
@@ -21,13 +21,13 @@ class PlanJobOut(Out):
     frequency: str
     """daily, weekly or monthly."""
     installed: bool
-    """False: its handler is not installed, and it does not run."""
+    """If false, the handler is not installed, and the job does not run."""
 
 
 class PlanOut(Out):
     name: str
     monitoring: bool
-    """Whether change feeds, which are polled every few minutes, bring about scans at once."""
+    """Whether a change in a change feed, which is polled every few minutes, starts a scan."""
     jobs: list[PlanJobOut]
 
 
@@ -47,9 +47,9 @@ class PlanSubscriptionOut(Out):
     status: str
     """active, past_due or cancelled."""
     grace_until: datetime | None
-    """When past_due: until when its jobs run. Null: they do not run any more."""
+    """If the status is past_due: when the jobs stop; null if they have stopped."""
     anchor_day: int
-    """Day of the month of monthly jobs. 29 to 31 are the last day of the month."""
+    """Day of the month of monthly jobs. 29 to 31 mean the last day of the month."""
     time_zone: str
     next_runs: list[NextRun]
 
@@ -85,7 +85,7 @@ def list_plans(request: HttpRequest) -> list[PlanOut]:
 
 @plan.get("", auth=READ, response=PlanSubscriptionOut, summary="Get your plan")
 def get_my_plan(request: HttpRequest) -> PlanSubscriptionOut:
-    """Its status, and the next runs of its jobs. 404 if you have none."""
+    """The status of your plan, and the next runs of its jobs. 404 if you have no plan."""
     rows = PlanSubscription.objects.select_related("plan", "account")
     row = rows.filter(account=caller(request).user).first()
     if row is None:

@@ -16,7 +16,7 @@ from tailrace.web.api.schemas import In, Out
 
 router = Router()
 CODE_COST = 5
-"""Ordinary requests that a code counts as."""
+"""A code counts as this number of requests towards the rate limit."""
 
 TimeOfDay = Annotated[
     str,
@@ -29,7 +29,7 @@ Weekday = Annotated[int, Field(ge=0, le=6, description="day of weekly digests; 0
 
 
 class PreferencesChange(In):
-    """The fields to change; all others stay as they are."""
+    """The fields to change. Missing fields are not changed."""
 
     time_zone: Annotated[str, Field(max_length=64, description="such as Europe/Berlin")] = "UTC"
     digest_at: TimeOfDay = "08:00"
@@ -43,7 +43,7 @@ class PreferencesOut(Out):
     digest_weekday: int
     phone: str
     phone_confirmed: bool
-    """Texts are sent to a confirmed number only."""
+    """Text messages are sent only to a confirmed number."""
 
 
 class CodeIn(In):
@@ -81,10 +81,10 @@ def change_preferences(request: HttpRequest, body: PreferencesChange) -> Prefere
     "/phone/code",
     auth=Needs("subscriptions:write", cost=CODE_COST),
     response={202: PreferencesOut},
-    summary="Have a code sent to your phone",
+    summary="Send a code to your phone",
 )
 def send_code(request: HttpRequest) -> Status[PreferencesOut]:
-    """By a text message. The code confirms the number in your preferences."""
+    """The code is sent as a text message, and confirms the number in your preferences."""
     user = caller(request).user
     try:
         confirmation.send_code(user)

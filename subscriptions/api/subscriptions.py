@@ -1,4 +1,4 @@
-"""Subscriptions of a user, all options, and previews."""
+"""Subscriptions of a user, the options, and previews."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -35,7 +35,7 @@ Pace = Literal["instant", "hourly", "daily", "weekly"]
 
 
 class SubscriptionIn(In):
-    """Which events to be notified about, in which role, by which channel."""
+    """The events to be notified about, in a role, by a channel."""
 
     event_type: Annotated[Name, Field(description="an event type, a family or *")]
     role: Name
@@ -46,7 +46,7 @@ class SubscriptionIn(In):
 
 
 class SubscriptionChange(In):
-    """The fields to change; all others stay as they are."""
+    """The fields to change. Missing fields are not changed."""
 
     event_type: Name = ""
     role: Name = ""
@@ -97,7 +97,7 @@ def list_subscriptions(request: HttpRequest, params: Query[PageParams]) -> Page[
 def make_subscription(
     request: HttpRequest, response: HttpResponse, body: SubscriptionIn
 ) -> SubscriptionOut:
-    """409 if there is one for this event type, role and channel already."""
+    """409 if you already have a subscription for this event type, role and channel."""
     row = EventSubscription(user=caller(request).user, **body.model_dump())
     _save(row)
     response["Location"] = reverse("api:get_subscription", args=[row.pk])
@@ -106,7 +106,7 @@ def make_subscription(
 
 @router.get("/matrix", auth=MATRIX, response=Options, summary="List all options")
 def get_matrix(request: HttpRequest, params: Query[OptionsParams]) -> Options:
-    """Each event type by role and channel, with the default and your own subscription."""
+    """All event types by role and channel, with the default and your own subscription."""
     return options_of(caller(request).user, params.event_type)
 
 
@@ -118,7 +118,7 @@ def preview_unsaved(
     user = caller(request).user
     row = EventSubscription(user=user, **body.model_dump())
     _check(row, unique=False)
-    return _previewed(row, params.days, user)
+    return _preview_out(row, params.days, user)
 
 
 @router.get("/{int:id}", auth=READ, response=SubscriptionOut, summary="Get a subscription")
@@ -146,9 +146,9 @@ def delete_subscription(request: HttpRequest, id: int) -> None:
     "/{int:id}/preview", auth=PREVIEW, response=PreviewOut, summary="Preview a subscription"
 )
 def preview_saved(request: HttpRequest, id: int, params: Query[PreviewParams]) -> PreviewOut:
-    """Uses the roles that you hold now."""
+    """By your current roles."""
     user = caller(request).user
-    return _previewed(_find(user, id), params.days, user)
+    return _preview_out(_find(user, id), params.days, user)
 
 
 def _own(user: User) -> QuerySet[EventSubscription]:
@@ -166,29 +166,29 @@ def _save(row: EventSubscription) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError as error:  # another request created it in the meantime
-        raise _exists(row) from error
+        raise _already_exists(row) from error
 
 
 def _check(row: EventSubscription, unique: bool = True) -> None:
-    """Raise a problem that names all errors of the row."""
+    """Raise a problem with all errors of the row."""
     try:
         row.full_clean(validate_unique=unique, validate_constraints=unique)
     except ValidationError as error:
         errors = error.error_dict
         if any(e.code in ("unique", "unique_together") for e in errors.get("__all__", ())):
-            raise _exists(row) from None
+            raise _already_exists(row) from None
         if row.channel not in (known := all_channels()):
             hint = did_you_mean(row.channel, known)
             errors["channel"] = [ValidationError(f"no channel has this name{hint}")]
         raise of_model(error) from None
 
 
-def _exists(row: EventSubscription) -> Problem:
+def _already_exists(row: EventSubscription) -> Problem:
     detail = f"you already have a subscription for {row.event_type}, {row.role} and {row.channel}"
     return Problem(409, detail, kind="exists")
 
 
-def _previewed(row: EventSubscription, days: int, user: User) -> PreviewOut:
+def _preview_out(row: EventSubscription, days: int, user: User) -> PreviewOut:
     result = preview(row, days, user)
     return PreviewOut(
         since=result.since,

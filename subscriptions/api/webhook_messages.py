@@ -1,4 +1,4 @@
-"""The messages that endpoints of users are sent, for the API's document."""
+"""The messages to users' endpoints, for the API's OpenAPI document."""
 
 import json
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ EVENT = "EventMessage"
 
 
 def webhooks() -> Iterator[WebhookMessage]:
-    """Yield the test and the challenge, and the message of each event type that is sent."""
+    """Yield the test message, the challenge, and the message of each event type."""
     yield WebhookMessage(
         name=TEST_TYPE,
         summary="A test delivery",
-        description="Sent when somebody tests an endpoint without naming an event type.",
+        description="Sent when a user tests an endpoint without choosing an event type.",
         schema=_schema(message.TestMessage),
         example=json.loads(message.body_of_test()),
     )
@@ -28,18 +28,18 @@ def webhooks() -> Iterator[WebhookMessage]:
         name=CHALLENGE_TYPE,
         summary="A challenge",
         description=(
-            "With WEBHOOK_CONFIRM, a URL has to answer it with"
-            ' `{"challenge": …}`, the same text, before events are sent to it.'
+            "With WEBHOOK_CONFIRM, a URL has to reply with the same"
+            ' `{"challenge": …}` before events are sent to it.'
         ),
         schema=_schema(message.ChallengeMessage),
         example=json.loads(message.body_of_challenge("KXxqYX9Ch0Ki8nGZ")),
     )
     for event_type in sent_types():
-        yield _of_event(event_type)
+        yield _event_message(event_type)
 
 
-def _of_event(event_type: type[EventType]) -> WebhookMessage:
-    """Return the message of this type: that of all events, with its own payload."""
+def _event_message(event_type: type[EventType]) -> WebhookMessage:
+    """Return the message of this event type: the general schema, with the type's payload."""
     name = event_type.name
     own = {
         "type": {"const": name},
@@ -51,7 +51,7 @@ def _of_event(event_type: type[EventType]) -> WebhookMessage:
     return WebhookMessage(
         name=name,
         summary=" ".join(event_type.description().split()).partition(". ")[0],
-        description="Sent to the endpoints of those whose subscriptions notify them by `webhook`.",
+        description="Sent to endpoints of users with a subscription by the channel `webhook`.",
         schema={"allOf": [{"$ref": REF + EVENT}, {"type": "object", "properties": own}]},
         example=json.loads(message.body_of_sample(event_type)),
         schemas={EVENT: _schema(message.EventMessage), **payload_schemas(event_type)},
@@ -60,7 +60,7 @@ def _of_event(event_type: type[EventType]) -> WebhookMessage:
 
 
 def _schema(body: Any) -> dict[str, Any]:
-    """Return the JSON schema of a body, with its parts in place."""
+    """Return the JSON schema of a body, with its `$defs` inlined."""
     schema = TypeAdapter(body).json_schema()
     parts = schema.pop("$defs", {})
     for name, field in schema["properties"].items():

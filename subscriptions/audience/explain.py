@@ -1,6 +1,6 @@
 """Explain to a user, channel by channel, why they were notified of an event, or why not.
 
-The statement is that of the audience, except that nobody is left out.
+The statement is the one that finds recipients (see sql.py), without its exclusions.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ class Explanation:
     channel: str
     notified: bool
     why: str
-    """In words, e.g. `own subscription: on for builds.request (as reviewer)`."""
+    """A text such as `own subscription: on for builds.request (as reviewer)`."""
     role: str = ""
     subscription_id: int | None = None
-    """The row that decided."""
+    """The deciding subscription."""
     group: str = ""
     """The group that is notified instead of the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A role that the user holds, for one channel, and the row that decides."""
+    """A role that the user holds, a channel, and the deciding subscription."""
 
     channel: str
     role: str
@@ -66,7 +66,7 @@ class _Case:
 
     @property
     def row_words(self) -> str:
-        """The deciding row, e.g. `default: on for everything, only devel:*`."""
+        """The deciding subscription, e.g. `default: on for everything, only devel:*`."""
         owners = ("own subscription", f"subscription of group {self.group}", "default")
         topic = "everything" if self.topic == "*" else self.topic
         pattern = f", only {self.pattern}" if self.pattern else ""
@@ -75,7 +75,7 @@ class _Case:
 
 
 def explain(event: Recorded, user: User) -> list[Explanation]:
-    """Explain each channel, by the roles, subscriptions and blocks of now."""
+    """Return an explanation for each channel, by the current roles, subscriptions and blocks."""
     facts = facts_of([event])
     rows = query(sql.explanation(), user=user.pk, **facts.params()) if facts.receiver else []
     cases = [_Case(*row) for row in rows]
@@ -102,7 +102,7 @@ def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> E
     return Explanation(
         key,
         False,
-        "; ".join(dict.fromkeys(_why_not(case, event, user) for case in cases)),
+        "; ".join(dict.fromkeys(_exclusion_reason(case, event, user) for case in cases)),
         case.role,
         case.subscription_id,
         (case.group or "") if case.group_notified else "",
@@ -117,7 +117,7 @@ _EXCLUDED = {
 }
 
 
-def _why_not(case: _Case, event: Recorded, user: User) -> str:
+def _exclusion_reason(case: _Case, event: Recorded, user: User) -> str:
     if case.excluded is not None:
         return _EXCLUDED[case.excluded].format(
             user=user.username, actor=event.actor, subject=event.subject or event.type

@@ -1,4 +1,4 @@
-"""What the statements are given: what event types and roles return about some events."""
+"""Collect the input of the statements in sql.py: what event types and roles return for events."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,12 +25,13 @@ COLUMNS = {
     "topic": "type text, name text, depth int",
     "offered": "type text, channel text",
 }
-"""The tables of facts, as the statements see them: `depth` 0 is the type's own name."""
+"""The tables of facts in the statements, and their columns. A topic's `depth` is 0 for the type's
+own name, 1 for its nearest family …"""
 
 
 @dataclass(slots=True)
 class Facts:
-    """Rows of the tables in COLUMNS, by table."""
+    """The rows of each table in COLUMNS."""
 
     published: list[tuple[int, str, str, str, bool]] = field(default_factory=list)
     receiver: list[Receiver] = field(default_factory=list)
@@ -41,9 +42,9 @@ class Facts:
     def params(self) -> dict[str, list[Any]]:
         """Return the parameters of the statements: one array per column."""
         return {
-            f"{table}_{column.split()[0]}": [row[place] for row in getattr(self, table)]
+            f"{table}_{column.split()[0]}": [row[index] for row in getattr(self, table)]
             for table, columns in COLUMNS.items()
-            for place, column in enumerate(columns.split(", "))
+            for index, column in enumerate(columns.split(", "))
         }
 
 
@@ -52,11 +53,14 @@ def facts_of(
     only_role: str | None = None,
     restricted: Mapping[int, Readers] | None = None,
 ) -> Facts:
-    """Call the roles of the events' types, or only one role. What a role raises is not caught."""
+    """Call the roles of the events' types, or only `only_role`, and return the facts.
+
+    `restricted` is the result of `readers_of` for these events. Errors of a role are not caught.
+    """
     facts = Facts()
     events = [event for event in events if event.event_type is not None]
     restricted = readers_of(events) if restricted is None else restricted
-    everywhere = readers_of_everything() if restricted else []
+    readers_of_all = readers_of_everything() if restricted else []
     types: dict[str, type[EventType]] = {}
     for event in events:
         if event.event_type is None:
@@ -68,7 +72,7 @@ def facts_of(
         )
         facts.receiver += _receivers(event, event.event_type, only_role)
         if readers is not None:
-            facts.reader += [(event.id, login, None) for login in {*readers.users, *everywhere}]
+            facts.reader += [(event.id, login, None) for login in {*readers.users, *readers_of_all}]
             facts.reader += [(event.id, None, group) for group in readers.groups]
     for name, event_type in types.items():
         topics = topic_names(event_type)

@@ -1,4 +1,4 @@
-"""Which past events lead to a notification because of a subscription."""
+"""Find the past events that a subscription notifies of."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,9 +17,9 @@ PAGE_SIZE = 500
 def events_for(
     subscription: EventSubscription, since: datetime, until: datetime
 ) -> Iterator[Recorded]:
-    """Yield the events recorded in [since, until) that the subscription leads to, oldest first.
+    """Yield the events recorded in [since, until) that the subscription notifies of, oldest first.
 
-    Roles are taken as they are held now.
+    The roles are the current ones.
     """
     events = Event.objects.filter(
         type__in=types_of(subscription), recorded_at__gte=since, recorded_at__lt=until

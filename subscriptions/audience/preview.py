@@ -1,4 +1,4 @@
-"""Count the events of the last days that a subscription would lead to, saved or not."""
+"""Count the recent events that a subscription would notify of, before or after it is saved."""
 
 import time
 from dataclasses import dataclass
@@ -20,56 +20,56 @@ from tailrace.subscriptions.models import EventSubscription
 
 MAX_DAYS = 30
 MAX_EVENTS = 500
-"""Events that are examined: the newest. Their roles are asked one by one."""
+"""The newest events, which are examined. Their roles are called for each event."""
 PAGE_SIZE = 50
 MAX_SECONDS = 1.0
-"""After so long no further page is examined."""
+"""When this time has passed, no further page is examined."""
 STATEMENT_SECONDS = 1.0
-"""For one statement, and for waiting for a lock."""
+"""The limit of one statement, and of one wait for a lock."""
 MAX_SHOWN = 20
 COST = 20
-"""Ordinary requests that a preview counts as."""
+"""A preview counts as this number of requests towards the rate limit."""
 
 
 @dataclass(slots=True)
 class Preview:
-    """How many events a subscription leads to, and the first of them."""
+    """The events that a subscription notifies of: their number, and the first of them."""
 
     since: datetime
     until: datetime
     whole: bool
-    """Whether all the requested days were examined; else `since` is later."""
+    """Whether all requested days were examined; if not, `since` is later than requested."""
     count: int
     first: list[Recorded]
 
 
 def preview(subscription: EventSubscription, days: float, viewer: User) -> Preview:
-    """Look back over so many days, MAX_DAYS at most; leave out what the viewer may not read.
+    """Examine the last `days` days (MAX_DAYS at most), without events the viewer may not read.
 
-    An unsaved subscription is examined as if it stood in the place of the receiver's own row of
-    this type, role and channel; nothing of it is kept. A statement that takes too long ends it:
-    then what was shown until then is returned.
+    An unsaved subscription is examined as if it replaced the receiver's own subscription of this
+    type, role and channel; it is not stored. If a statement exceeds its time limit, the events
+    found so far are returned.
     """
     until = clock.now()
     since = until - timedelta(days=min(days, MAX_DAYS))
     examined = Preview(since=until, until=until, whole=False, count=0, first=[])
-    saved_as = subscription.pk
+    saved_id = subscription.pk
     try:
         with time_limits(STATEMENT_SECONDS, STATEMENT_SECONDS):
-            if saved_as is None:
-                _save_instead(subscription)
+            if saved_id is None:
+                _replace_existing_row(subscription)
             _examine(subscription, since, viewer, examined)
-            transaction.set_rollback(saved_as is None)
+            transaction.set_rollback(saved_id is None)
     except OperationalError as error:
         if not isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
             raise
     finally:
-        subscription.pk = saved_as
+        subscription.pk = saved_id
     return examined
 
 
-def _save_instead(subscription: EventSubscription) -> None:
-    """Save it in the place of the receiver's own row."""
+def _replace_existing_row(subscription: EventSubscription) -> None:
+    """Save the subscription over the receiver's own row, if there is one."""
     existing = EventSubscription.objects.filter(
         event_type=subscription.event_type,
         role=subscription.role,
@@ -84,10 +84,10 @@ def _save_instead(subscription: EventSubscription) -> None:
 def _examine(
     subscription: EventSubscription, start: datetime, viewer: User, examined: Preview
 ) -> None:
-    """Go back from the newest event, page by page."""
+    """Fill `examined`, page by page from the newest event backwards."""
     login = subscription.user.get_username() if subscription.user else None
     deadline = time.monotonic() + MAX_SECONDS
-    rows = query(_NEWEST, types=types_of(subscription), limit=MAX_EVENTS, beyond=2**63 - 1)
+    rows = query(_NEWEST_EVENTS, types=types_of(subscription), limit=MAX_EVENTS, beyond=2**63 - 1)
     ids = [id for (id,) in rows]
     for offset in range(0, len(ids), PAGE_SIZE):
         page = Event.objects.filter(
@@ -110,10 +110,10 @@ def _examine(
     examined.since, examined.whole = start, True
 
 
-# Type by type along the index (type, id): its cost does not grow with the history. Rows are
-# compared, since by `type = t.type` the primary key would do as well, and is read from end to end
-# for a type of which there are few events.
-_NEWEST = """
+# Reads the index (type, id) once per type, so the cost does not grow with the history. With
+# `type = t.type` instead of row comparisons, the planner may choose the primary key, and then scans
+# the whole table for a type that has few events.
+_NEWEST_EVENTS = """
 SELECT id FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
   SELECT id FROM tailrace_events_event e
   WHERE (e.type, e.id) > (t.type, 0) AND (e.type, e.id) < (t.type, %(beyond)s)

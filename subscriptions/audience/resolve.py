@@ -1,7 +1,7 @@
-"""Who is notified of an event, by which channel and why; and what a subscription leads to.
+"""Find the recipients of events, with channel and role; and the events of a subscription.
 
-Both questions are answered by one definition (see sql.py): the roles' own queries, then one
-statement, whatever the number of events and recipients.
+Both use the same definition (see sql.py): the roles' own queries, then one statement for any
+number of events and recipients.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ def audiences(
     *,
     only_login: str | None = None,
 ) -> list[Recipient]:
-    """Return who is notified of any of the events, sorted by event, channel and recipient.
+    """Return the recipients of the events, sorted by event, channel and recipient.
 
-    Give what `readers_of` returned, if it was called for these events. With `only_login` nobody
-    else is looked up but this user, and groups.
+    `restricted` is the result of `readers_of` for these events; without it, it is called here.
+    With `only_login`, the only recipients are this user and groups.
     """
     facts = facts_of(events, restricted=restricted)
-    _keep_only(facts, only_login)
+    _keep_login(facts, only_login)
     if not facts.receiver:
         return []
     return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
@@ -38,20 +38,20 @@ def events_of_subscription(
     role: str | None = None,
     login: str | None = None,
 ) -> set[int]:
-    """Return the ids of those events of which somebody is notified because of the subscription.
+    """Return the ids of the events that have a recipient because of the subscription.
 
-    Give its role where it is known, so that no other role is called, and the login of its user, so
-    that no other receiver is looked up.
+    Pass its `role`, so that no other role is called, and the `login` of its user, so that no other
+    receiver is looked up.
     """
     facts = facts_of(events, role)
-    _keep_only(facts, login)
+    _keep_login(facts, login)
     if not facts.receiver:
         return set()
     rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())
     return {event for (event,) in rows}
 
 
-def _keep_only(facts: Facts, login: str | None) -> None:
-    """Leave out the receivers with another login, if one is given; groups have none."""
+def _keep_login(facts: Facts, login: str | None) -> None:
+    """Remove the receivers with another login, unless `login` is None. Groups are kept."""
     if login is not None:
         facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]

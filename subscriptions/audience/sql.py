@@ -1,13 +1,14 @@
-"""The statements that find recipients: named parts, put together at the end of this file.
+"""The statements that find recipients: named parts, which the end of this file combines.
 
-1. The roles return users and groups; inactive users, the event's actor, users who blocked the
-   actor, and users who may not read the subject are left out, as members of a group too.
-2. The deciding row is the user's own, else that of the group through which they hold the role,
-   else the default; among these the one for the type itself, else for its nearest family. A row
-   that is off stops the event; a row that is on lets through what matches its subject pattern.
-3. A group that a channel reaches as one (mail: it has an address; web: its inbox) is notified
-   once; of any other group, each member is notified.
-4. A recipient is notified once per event and channel: by the first role that leads to it.
+1. The roles return users and groups. Inactive users, the event's actor, users who blocked the
+   actor, and users without read access to the subject are excluded, also as members of a group.
+2. The deciding row is the user's own subscription, else the subscription of the group through
+   which they hold the role, else the default; among these, the row for the type itself, else for
+   its nearest family. If the deciding row is off, the recipient is not notified; if it is on, the
+   event's subject must match its pattern.
+3. If a channel reaches a group as one recipient (mail: the group has an address; web: its inbox),
+   the group is notified once. Otherwise each member is notified.
+4. A recipient is notified once per event and channel, in the first role that applies.
 """
 
 from functools import cache
@@ -17,7 +18,7 @@ from tailrace.subscriptions.types.channel import all_channels
 
 
 def _facts() -> list[str]:
-    """The tables of facts, from arrays."""
+    """Return the tables of facts as common table expressions, built from array parameters."""
     return [
         f"{table} AS MATERIALIZED (SELECT * FROM unnest("
         + ", ".join(
@@ -28,7 +29,7 @@ def _facts() -> list[str]:
     ]
 
 
-# The users who hold a role, and the group through which they do.
+# The users who hold a role, and the group through which they hold it, if any.
 _HOLDER = """holder AS (
   SELECT r.event, r.rank, r.role, u.id AS user_id, NULL::int AS group_of_user
   FROM receiver r JOIN auth_user u ON u.username = r.login
@@ -38,7 +39,7 @@ _HOLDER = """holder AS (
                   JOIN auth_user_groups m ON m.group_id = g.id
 )"""
 
-# Why the user `u` is not notified of the event, by whatever channel; NULL if they may be.
+# The reason why the user `u` is not notified of the event by any channel, or NULL.
 _EXCLUDED = """CASE
     WHEN NOT u.is_active THEN 'inactive'
     WHEN u.username = published.actor THEN 'actor'
@@ -64,7 +65,8 @@ _ONE_PERSON = f"""person AS MATERIALIZED (
   WHERE u.id = %(user)s
 )"""
 
-# Who could be notified by one channel. A member is not, where the channel reaches the group as one.
+# The possible recipients of one channel. Members of a group are not among them if the channel
+# reaches the group as one recipient.
 _CANDIDATE = """
   SELECT p.event, p.type, p.rank, p.role, '{key}' AS channel, p.user_id, p.group_of_user
   FROM person p
@@ -82,7 +84,7 @@ _CANDIDATE = """
     SELECT FROM reader WHERE reader.event = published.event AND reader.group_name = g.name))
 """
 
-# The same for an explanation: what would leave a candidate out is a column.
+# The same for an explanation: the reasons for an exclusion are columns instead of conditions.
 _CANDIDATE_EXPLAINED = """
   SELECT p.event, p.type, p.rank, p.role, '{key}' AS channel, p.user_id, p.group_of_user,
          p.excluded, coalesce({reaches_user}, false) AS reached,
@@ -94,9 +96,9 @@ _CANDIDATE_EXPLAINED = """
 """
 
 
-def _candidate(of_one_channel: str) -> str:
+def _candidate(channel_template: str) -> str:
     channels = (
-        of_one_channel.format(
+        channel_template.format(
             key=key, reaches_user=channel.reaches_user, reaches_group=channel.reaches_group
         )
         for key, channel in all_channels().items()
@@ -106,15 +108,15 @@ def _candidate(of_one_channel: str) -> str:
 
 _ROW = "s.id AS subscription_id, s.state, s.subject_pattern, s.pace"
 
-# The default rows are fetched apart: joined to the candidates directly, the planner reads the
-# candidates, which it takes for few, once for each default row there is.
+# The default rows are fetched separately. In a direct join the planner underestimates the number of
+# candidates, and scans them once for each default row.
 _DEFAULT_ROW = f"""default_row AS MATERIALIZED (
   SELECT topic.type, topic.depth, topic.name AS topic, s.role, s.channel, {_ROW}
   FROM topic JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name
   WHERE s.user_id IS NULL AND s.group_id IS NULL
 )"""
 
-# The rows that concern a candidate. Owner 0 is the user, 1 the group, 2 nobody: the default.
+# The subscriptions that apply to a candidate. Owner 0 is the user, 1 the group, 2 the default.
 _APPLICABLE_ROW = f"""applicable_row AS (
   SELECT c.*, topic.depth, topic.name AS topic, {_ROW}, 0 AS owner
   FROM candidate c JOIN topic ON topic.type = c.type
@@ -139,7 +141,7 @@ _DECIDING_ROW = """deciding_row AS (
   ORDER BY event, channel, rank, user_id, group_of_user, owner, depth
 )"""
 
-# Only the star is special in a pattern; what LIKE treats as special is escaped.
+# Only `*` is special in a pattern; the special characters of LIKE are escaped.
 _MATCHES = r"""(deciding_row.subject_pattern = '' OR published.subject LIKE replace(replace(replace(
     replace(deciding_row.subject_pattern, '\', '\\'), '%%', '\%%'), '_', '\_'), '*', '%%'))"""
 
@@ -159,7 +161,8 @@ def _notified() -> str:
 
 @cache
 def recipients() -> str:
-    """One row per event, channel and recipient, in the order of the fields of Recipient."""
+    """Return the statement for the recipients: one row per event, channel and recipient, with
+    columns in the order of the fields of Recipient."""
     return f"""{_notified()}
 SELECT DISTINCT ON (event, channel, user_id, group_id)
   event, channel, user_id, group_id, role, pace, subscription_id
@@ -169,13 +172,14 @@ FROM notified ORDER BY event, channel, user_id, group_id, rank
 
 @cache
 def events_of_subscription() -> str:
-    """The events of which somebody is notified because of the subscription."""
+    """Return the statement for the events that have a recipient because of a subscription."""
     return f"{_notified()} SELECT DISTINCT event FROM notified WHERE subscription_id = %(id)s"
 
 
 @cache
 def explanation() -> str:
-    """One row per channel, role and group of one user, whether they are notified or not."""
+    """Return the statement that explains events to one user: one row per channel, role and group,
+    whether the user is notified or not."""
     candidate = _candidate(_CANDIDATE_EXPLAINED)
     parts = [*_facts(), _HOLDER, _ONE_PERSON, candidate, *_DECISION]
     return f"""WITH {",".join(parts)}

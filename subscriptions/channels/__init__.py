@@ -1,1 +1,1 @@
-"""The ways to reach a person: each folder here has one channel, a subclass of `base.Channel`."""
+"""The channels. Each folder has one, a subclass of `base.Channel`."""

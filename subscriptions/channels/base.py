@@ -1,4 +1,4 @@
-"""The base class of channels, and the checks of a job before its event goes to its recipient."""
+"""The base class of channels, and the checks of a job before its event is sent."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tailrace.subscriptions.types.recipient import RecipientKey, address_id
 
 
 class Channel(ChannelType, Handler):
-    """Write `deliver`, which returns, or raises Retry or Permanent: no channel imports another."""
+    """A way to reach users. A subclass implements `deliver`, and imports no other channel."""
 
     def handle(self, job: ClaimedJob) -> Any:
         for item in deliverable_jobs([job], groups=True):
@@ -24,13 +24,16 @@ class Channel(ChannelType, Handler):
         raise job.outcome
 
     def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> Any:
-        """Bring the event to the notification's user or group; may run twice after a kill."""
+        """Deliver the event to the notification's user or group, or raise Retry or Permanent.
+
+        Runs again if the worker was killed.
+        """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Deliverable:
-    """A job that may go out: what is sent to whom, and why."""
+    """A job that may be delivered, with its event and notification."""
 
     job: ClaimedJob
     event: Recorded
@@ -43,13 +46,15 @@ class Deliverable:
 
     @property
     def address_id(self) -> int:
-        """Of the endpoint or device that the routing key names; 0 if none."""
+        """The id of the endpoint or device in the routing key, or 0."""
         return address_id(self.job.routing_key)
 
 
 def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Iterator[Deliverable]:
-    """Yield the jobs that may go out to their user, with `groups` to their group too; the others
-    get their outcome here."""
+    """Yield the jobs that may be delivered, and set the outcome of the others.
+
+    Jobs for a group are yielded only with `groups`; otherwise they fail.
+    """
     keys = {job: RecipientKey.parse(job.routing_key) for job in jobs}
     notifications = _notifications(jobs, [key for key in keys.values() if key])
     restricted = readers_of_jobs(jobs)
@@ -58,15 +63,15 @@ def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Ite
         if job.outcome is not None:
             continue
         if event is None:
-            job.fail("the event is gone")
+            job.fail("the event was deleted")
         elif key is None or not (key.user_id or groups):
-            job.fail(f"{job.routing_key!r} names no recipient, as user:ID and group:ID do")
+            job.fail(f"{job.routing_key!r} names no recipient, such as user:ID or group:ID")
         elif (notification := notifications.get((event.id, key))) is None:
-            job.skip("the recipient is gone")
+            job.skip("the recipient was deleted")
         elif notification.user is not None and not notification.user.is_active:
-            job.skip("the recipient is not active any more")
+            job.skip("the recipient is no longer active")
         elif not admits(restricted.get(event.id), notification.user, notification.group):
-            job.skip("the recipient may not read of it any more")
+            job.skip("the recipient may no longer read the event")
         else:
             yield Deliverable(job, event, notification)
 

@@ -1,4 +1,4 @@
-"""The base of channels that send over HTTP: webhooks, push services, the SMS service."""
+"""The base class of channels that send over HTTP: webhooks, push services, the SMS service."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tailrace.subscriptions.channels.base import Channel
 
 @dataclass(slots=True)
 class HttpMessage:
-    """The POST of one job, and the reply once it has been sent."""
+    """The request of one job, and the reply after it was sent."""
 
     request: Request
     reply: Reply | None = None
@@ -25,11 +25,12 @@ M = TypeVar("M", bound=HttpMessage)
 
 
 class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
-    """A channel that POSTs a message for each job: write `prepare`, perhaps `result_of`."""
+    """A channel that POSTs a message per job. A subclass implements `prepare`, and may override
+    `result_of`."""
 
     offered_like = "web"
     public_only: ClassVar[bool] = True
-    """Whether only public addresses are sent to: those that users chose, not those of settings."""
+    """Whether only public IP addresses are allowed: true if users choose the URLs."""
     max_attempts = 6
     backoff = Backoff(30, 300, 1800, 7200)
     claim_timeout = 60
@@ -40,7 +41,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
         return self.result_of(message.reply)
 
     def result_of(self, reply: Reply) -> DeliveryResult:
-        """Return what a reply means in HTTP: 408, 429, 5xx and network errors are tried again."""
+        """Return the result of a reply: 408, 429, 5xx and network errors are retried."""
         status = reply.status
         if reply.refused:
             return DeliveryResult(DeliveryStatus.REJECTED, reply.error)
@@ -57,6 +58,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
 
 
 def message_id(job_id: int, event: Recorded) -> str:
-    """Return what receivers recognize a repeated message by: every attempt and replay has it."""
+    """Return the id of the job's message. It is the same for each attempt and replay, so that
+    receivers recognize a repeated message."""
     identity = f"{job_id} {event.source} {event.source_id}"
     return f"msg_{job_id}_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

@@ -5,7 +5,7 @@ from tailrace.events.suggest import did_you_mean
 
 
 def active_user(login: str) -> User:
-    """Return the active user of this login, or raise CommandError with a suggestion."""
+    """Return the active user with this login, or raise CommandError with a suggestion."""
     users = User.objects.filter(is_active=True)
     user = users.filter(username=login).first()
     if user is None:

@@ -8,13 +8,13 @@ from tailrace.subscriptions.notify.catch_up import catch_up, days_ago
 
 class Command(BaseCommand):
     help = (
-        "Deliver the events of the last days that match a subscription and were not delivered."
+        "Deliver recent events that match a subscription and were not delivered."
         " Without --deliver, only count them."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subscription", type=int, help="the subscription's id")
-        parser.add_argument("--days", default="7", help="how far to go back")
+        parser.add_argument("--days", default="7", help="the number of days to go back")
         parser.add_argument("--deliver", action="store_true", help="enqueue the deliveries")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -7,7 +7,7 @@ from tailrace.subscriptions.commands._users import active_user
 
 
 class Command(BaseCommand):
-    help = "Create a feed of a user's rss notifications. Its address is printed only once."
+    help = "Create a feed of a user's rss notifications. Its URL is printed only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user's login")

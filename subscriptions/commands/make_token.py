@@ -9,11 +9,11 @@ from tailrace.web import tokens
 
 
 class Command(BaseCommand):
-    help = "Create an API token for a user. It is printed only once."
+    help = "Create an API token for a user. The token is printed only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user's login")
-        parser.add_argument("--name", required=True, help="what the token is used for")
+        parser.add_argument("--name", required=True, help="the purpose of the token")
         parser.add_argument(
             "--scopes", required=True, help=f"separated by commas: {', '.join(tokens.scopes())}"
         )
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             default="",
             help=f"with {tokens.RECORDS_EVENTS}: the source of the token's events, such as /ci",
         )
-        parser.add_argument("--days", type=float, help="lifetime; default: it never expires")
+        parser.add_argument("--days", type=float, help="lifetime; default: the token never expires")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = active_user(options["user"])

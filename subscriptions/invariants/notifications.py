@@ -1,4 +1,4 @@
-"""What is stored for recipients is bounded, and each digest is sent."""
+"""Old notifications, feed items and digests are deleted, and each digest is sent."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from tailrace.subscriptions.channels.mail import digests
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS
 from tailrace.subscriptions.models import Delivery, Digest, FeedItem, InboxItem, Notification
 
-_SURPLUS = """
+_SURPLUS_FEED_ITEMS = """
 SELECT old.id FROM (
   SELECT user_id FROM tailrace_subscriptions_feeditem GROUP BY user_id HAVING count(*) > %(keep)s
     LIMIT 100
@@ -29,8 +29,8 @@ SELECT old.id FROM (
 """
 
 
-class _Surplus(Invariant):
-    """Its violations are rows that are deleted, each given as its model's name and its id."""
+class _RowsToDelete(Invariant):
+    """Each violation is a row to delete, as a pair of its model's name and its id."""
 
     def repair(self, violations: Sequence[tuple[str, int]]) -> int:
         ids: dict[str, list[int]] = defaultdict(list)
@@ -49,18 +49,18 @@ def _rows(model: type[Model], ids: Iterable[int]) -> list[tuple[str, int]]:
     return [(model.__name__, id) for id in ids]
 
 
-class FeedsAreShort(_Surplus):
-    """A user's feeds hold no more items than they show."""
+class FeedsAreShort(_RowsToDelete):
+    """A user has at most as many feed items as a feed shows."""
 
     name = "subscriptions.feeds_are_short"
     every = 300
 
     def find(self) -> Sequence[Any]:
-        surplus = query(_SURPLUS, keep=FEED_ITEMS, limit=self.limit)
+        surplus = query(_SURPLUS_FEED_ITEMS, keep=FEED_ITEMS, limit=self.limit)
         return _rows(FeedItem, (id for (id,) in surplus))
 
 
-class NotificationsHaveTheirEvent(_Surplus):
+class NotificationsHaveTheirEvent(_RowsToDelete):
     """No notification or feed item is older than the oldest event."""
 
     name = "subscriptions.notifications_have_their_event"
@@ -81,7 +81,7 @@ def _days_ago(days: int) -> datetime:
     return database_now() - timedelta(days=days)
 
 
-class NotificationsAreKeptInTime(_Surplus):
+class NotificationsAreKeptInTime(_RowsToDelete):
     """No notification, inbox item or digest is older than NOTIFICATIONS_RETENTION_DAYS."""
 
     name = "subscriptions.notifications_are_kept_in_time"
@@ -98,7 +98,7 @@ class NotificationsAreKeptInTime(_Surplus):
         return rows + _rows(Digest, (id for id, end in ends[: self.limit] if end < before))
 
 
-class DeliveriesAreKeptInTime(_Surplus):
+class DeliveriesAreKeptInTime(_RowsToDelete):
     """No attempt to deliver to a webhook is older than DELIVERIES_RETENTION_DAYS."""
 
     name = "subscriptions.deliveries_are_kept_in_time"
@@ -122,7 +122,7 @@ class DigestsAreOwed(Invariant):
             sent_at=None, window_end__gt=_days_ago(7), window_end__lt=database_now()
         )
         unsent = {str(digest.pk): digest for digest in due.order_by("window_end")[: self.limit]}
-        # There is an index for each state but the last, of which few jobs are looked for.
+        # Each state but CANCELLED has an index, so cancelled jobs are limited by time.
         for state in (State.PENDING, State.RUNNING, State.FAILED, State.CANCELLED):
             if unsent:
                 jobs = Job.objects.filter(

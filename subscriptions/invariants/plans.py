@@ -1,4 +1,4 @@
-"""The schedules of subscriptions to plans are those of the plan's table, no more and no fewer."""
+"""Each subscription to a plan has exactly the schedules of its plan's table."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ from tailrace.subscriptions.plans import installed, rewrite, schedules, status
 from tailrace.subscriptions.plans.row_locks import lock
 
 BATCH = 1000
-_WITHOUT_JOB = """
+_PLANS_WITHOUT_JOB = """
 SELECT p.id FROM tailrace_subscriptions_plan p
 WHERE p.rewrite_after IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
@@ -24,18 +24,18 @@ AND NOT EXISTS (
     AND j.state = 'running')
 LIMIT %(limit)s
 """
-_GRACE_IS_OVER = f"""
+_SUBSCRIPTIONS_AFTER_GRACE = f"""
 SELECT id FROM tailrace_subscriptions_plansubscription WHERE grace_until <= {clock.NOW}
 ORDER BY grace_until LIMIT %(limit)s
 """
 
 
 class PlanHandlersAreKnown(Invariant):
-    """A job of a plan knows whether its handler is installed."""
+    """The flag `installed` of each job of a plan is correct."""
 
     name = "plans.handlers"
     every = 30
-    advice = "the schedules of the plan are rewritten: after a domain was installed or removed"
+    advice = "a domain was installed or removed; the schedules of the plan are rewritten"
 
     def find(self) -> list[int]:
         return [job.pk for job in installed.outdated()[: self.limit]]
@@ -49,10 +49,11 @@ class PlansAreRewritten(Invariant):
 
     name = "plans.rewrite"
     every = 60
-    advice = f"its job is made again; look into failed jobs of {rewrite.HANDLER}"
+    advice = f"the job is enqueued again; check the failed jobs of {rewrite.HANDLER}"
 
     def find(self) -> list[int]:
-        return [plan for (plan,) in query(_WITHOUT_JOB, handler=rewrite.HANDLER, limit=self.limit)]
+        plans = query(_PLANS_WITHOUT_JOB, handler=rewrite.HANDLER, limit=self.limit)
+        return [plan for (plan,) in plans]
 
     def repair(self, violations: Sequence[int]) -> int:
         rewrite.enqueue_for(violations)
@@ -60,47 +61,47 @@ class PlansAreRewritten(Invariant):
 
 
 class GraceIsOver(Invariant):
-    """A subscription that is past due has no schedules after its grace. This is how they go."""
+    """A subscription that is past due has no schedules after its grace: the repair removes them."""
 
     name = "plans.grace"
     every = 60
 
     def find(self) -> list[int]:
-        return [id for (id,) in query(_GRACE_IS_OVER, limit=self.limit)]
+        return [id for (id,) in query(_SUBSCRIPTIONS_AFTER_GRACE, limit=self.limit)]
 
     def repair(self, violations: Sequence[int]) -> int:
         return len(status.end_grace(violations).changed)
 
 
 class _SchedulesOfPlan(Invariant):
-    """Its violations are subscriptions whose schedules are rewritten."""
+    """Each violation is a subscription whose schedules have to be rewritten."""
 
-    advice = "they are rewritten; find out who changed or deleted the schedules"
+    advice = "the schedules are rewritten; find out who changed or deleted them"
 
     def confirm(self, violations: Sequence[int]) -> list[int]:
-        return _wrong(_rows().filter(pk__in=violations))
+        return _ids_with_wrong_schedules(_rows().filter(pk__in=violations))
 
     def repair(self, violations: Sequence[int]) -> int:
         with transaction.atomic():
             lock(violations)
-            ids = set(_wrong(_rows().filter(pk__in=violations)))
+            ids = set(_ids_with_wrong_schedules(_rows().filter(pk__in=violations)))
             schedules.write_schedules([row for row in lock(violations) if row.pk in ids])
         return len(ids)
 
 
 class PlanSchedulesInTurn(_SchedulesOfPlan):
-    """Each subscription to a plan has exactly its schedules: some of them at each check, one after
-    the other, until all were looked at."""
+    """Each subscription to a plan has exactly its schedules. Each check examines one part of the
+    subscriptions, all parts in turn."""
 
     name = "plans.schedules"
     every = 60
 
     def find(self) -> list[int]:
         first, last = self._turn()
-        return _wrong(_rows().filter(pk__gte=first, pk__lt=last))
+        return _ids_with_wrong_schedules(_rows().filter(pk__gte=first, pk__lt=last))
 
     def _turn(self) -> tuple[int, int]:
-        """Return the ids whose turn it is now: the clock decides, so nothing has to be stored."""
+        """Return the range [first, last) of the ids to check now, computed from the clock."""
         ends = PlanSubscription.objects.using(DATABASE).aggregate(low=Min("pk"), high=Max("pk"))
         if ends["low"] is None:
             return 0, 0
@@ -111,7 +112,7 @@ class PlanSchedulesInTurn(_SchedulesOfPlan):
 
 
 class PlanSchedulesAll(_SchedulesOfPlan):
-    """Each subscription to a plan has exactly its schedules: all of them, for `manage.py fsck`."""
+    """Each subscription to a plan has exactly its schedules. For `manage.py fsck`: all at once."""
 
     name = "plans.all_schedules"
     every = None
@@ -120,17 +121,17 @@ class PlanSchedulesAll(_SchedulesOfPlan):
     def find(self) -> Iterator[int]:
         after = 0
         while ids := list(_rows().filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):
-            yield from _wrong(_rows().filter(pk__in=ids))
+            yield from _ids_with_wrong_schedules(_rows().filter(pk__in=ids))
             after = ids[-1]
 
 
 class PlanSchedulesHaveSubscription(Invariant):
-    """A schedule of a plan has its subscription."""
+    """Each schedule of a plan has a subscription."""
 
     name = "plans.schedules_without_subscription"
     every = None
     in_batches = True
-    advice = "they are deleted: their subscription was deleted past the code"
+    advice = "the schedules are deleted: their subscription was deleted directly in the database"
 
     def find(self) -> Iterator[str]:
         after = schedules.PREFIX
@@ -149,14 +150,14 @@ def _rows() -> QuerySet[PlanSubscription]:
     return PlanSubscription.objects.using(DATABASE).order_by("pk")
 
 
-def _wrong(rows: QuerySet[PlanSubscription]) -> list[int]:
-    """Return the ids of those whose schedules are wrong. While those of a plan are rewritten, its
-    subscriptions are left to the job that does it."""
+def _ids_with_wrong_schedules(rows: QuerySet[PlanSubscription]) -> list[int]:
+    """Return the ids of the rows with wrong schedules. Subscriptions of a plan whose schedules are
+    being rewritten are ignored, since a job corrects them."""
     settled = rows.filter(plan__rewrite_after=None)
     return [row.pk for row in schedules.wrong(list(settled))]
 
 
 def _without_subscription(owners: Sequence[str]) -> list[str]:
     by_id = {int(owner.removeprefix(schedules.PREFIX)): owner for owner in owners}
-    there = set(_rows().filter(pk__in=list(by_id)).values_list("pk", flat=True))
-    return [owner for id, owner in by_id.items() if id not in there]
+    existing = set(_rows().filter(pk__in=list(by_id)).values_list("pk", flat=True))
+    return [owner for id, owner in by_id.items() if id not in existing]

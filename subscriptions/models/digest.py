@@ -39,8 +39,8 @@ class Digest(models.Model):
         ]
 
     def __str__(self) -> str:
-        whose, end = self.user or self.group, f"{self.window_end:%Y-%m-%d %H:%M:%S} UTC"
-        return f"{self.pace} digest of {whose}, {end}"
+        recipient, end = self.user or self.group, f"{self.window_end:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{self.pace} digest of {recipient}, {end}"
 
 
 class DigestItem(models.Model):

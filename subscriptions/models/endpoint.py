@@ -63,11 +63,12 @@ class Endpoint(models.Model):
 
     @property
     def confirmed(self) -> bool:
-        """Whether events may be sent to its URL."""
+        """Whether the URL is confirmed, or needs no confirmation: events may be sent to it."""
         return not settings.WEBHOOK_CONFIRM or self.confirmed_url == self.url
 
     def old_secrets_at(self, now: datetime) -> list[tuple[str, datetime]]:
-        """Return the old secrets that still sign, encrypted, and until when; the newest first."""
+        """Return the old secrets that are still used to sign, newest first: pairs of the encrypted
+        secret and the end of its validity."""
         old = [(self.old_secret, self.old_secret_until)] if self.old_secret else []
         old += [(secret, datetime.fromisoformat(until)) for secret, until in self.older_secrets]
         return [(secret, until) for secret, until in old if until is not None and until > now]

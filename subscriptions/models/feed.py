@@ -7,7 +7,7 @@ from tailrace.events.models import Event
 
 
 class Feed(models.Model):
-    """A user's news feed. Whoever has its token can read it; only the token's hash is stored."""
+    """A user's news feed. Anyone with its token can read it; only the token's hash is stored."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="feeds")
     title = models.CharField(max_length=100, default="Tailrace")

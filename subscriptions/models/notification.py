@@ -8,9 +8,9 @@ from tailrace.events.models import Event
 
 
 class Notification(models.Model):
-    """Who is notified of an event, and why. The text is rendered from the event."""
+    """The record that a user or group is notified of an event, and in which role."""
 
-    # As with jobs: no database constraint on the event, which is pruned on its own.
+    # No database constraint, as for jobs: events are pruned separately.
     event = models.ForeignKey(
         Event, models.DO_NOTHING, related_name="notifications", db_constraint=False, db_index=False
     )
@@ -45,9 +45,9 @@ class Notification(models.Model):
 
 
 class InboxItem(models.Model):
-    """The newest event on one thing, in the inbox of a user or a group.
+    """The newest event about one thing, in the inbox of a user or a group.
 
-    A newer event on the same thing replaces the older one, and the item is unread again.
+    A newer event about the same thing replaces the older one, and the item becomes unread.
     """
 
     user = models.ForeignKey(

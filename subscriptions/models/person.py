@@ -12,9 +12,9 @@ from tailrace.web.time_zones import time_zone_names
 
 
 def check_time_zone(name: str) -> None:
-    """Refuse a name that is not in the time zone database."""
+    """Raise ValidationError if the name is not in the time zone database."""
     if name not in time_zone_names():
-        raise ValidationError(f"{name!r} is not a time zone, such as Europe/Berlin")
+        raise ValidationError(f"{name!r} is not a time zone; use a name such as Europe/Berlin")
 
 
 class GroupAddress(models.Model):
@@ -31,7 +31,7 @@ class GroupAddress(models.Model):
 
 
 class Preferences(models.Model):
-    """How a person wants to be reached. The defaults hold for whoever has no row."""
+    """How a user wants to be reached. A user without a row has the defaults."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True
@@ -64,19 +64,19 @@ class Preferences(models.Model):
         return f"preferences of {self.user}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Note when another number is entered: reports on older texts do not concern it."""
+        """Record when the number changes, so that reports on older texts are ignored."""
         if self.phone and not Preferences.objects.filter(pk=self.pk, phone=self.phone).exists():
             self.phone_since = database_now()
         super().save(*args, **kwargs)
 
     @property
     def phone_confirmed(self) -> bool:
-        """Whether events may be texted to the number."""
+        """Whether the number is confirmed: events may be sent to it as text messages."""
         return bool(self.phone) and self.phone == self.confirmed_phone
 
 
 class PhoneCode(models.Model):
-    """The code by which a user confirms a number. It is stored hashed, and never shown."""
+    """The code with which a user confirms a phone number. Only its hash is stored."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="phone_code", primary_key=True

@@ -1,4 +1,4 @@
-"""Plans, and who is subscribed to one.
+"""Plans, and the accounts that are subscribed to them.
 
     enrol ──► active ──────────────► past_due ──────────────► past_due
                 ▲  ▲   mark_past_due  (in grace)  end_grace   (grace is over: no schedules)
@@ -6,8 +6,8 @@
                 │                                                 │ cancel (also from active)
                 └─────────────────── resume ────────────────── cancelled
 
-Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subscription is
-*served*, which means that it has the schedules of its plan, while it is active or in grace.
+Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subscription that is
+active or in grace is *served*: it has the schedules of its plan.
 """
 
 from django.conf import settings
@@ -24,7 +24,7 @@ from tailrace.subscriptions.models.person import check_time_zone
 
 
 class Plan(models.Model):
-    """What an account pays for: a set of jobs that run at regular times."""
+    """A set of jobs that run at regular times for each account that is subscribed to it."""
 
     name = models.TextField(
         unique=True,
@@ -48,7 +48,7 @@ class Plan(models.Model):
 
 
 class PlanJob(models.Model):
-    """A job of a plan: the accounts of the plan get it daily, weekly or monthly."""
+    """A job of a plan, which runs daily, weekly or monthly for each account of the plan."""
 
     class Frequency(models.TextChoices):
         DAILY = "daily"
@@ -81,26 +81,26 @@ class PlanJob(models.Model):
 
     @property
     def title(self) -> str:
-        """What the job does, for customers: `Darkwatch scan` of `protection.darkwatch_scan`."""
+        """The job's title for customers: `Darkwatch scan` for `protection.darkwatch_scan`."""
         return self.handler.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 class PlanSubscriptionQuerySet(models.QuerySet["PlanSubscription"]):
     def served(self) -> "PlanSubscriptionQuerySet":
-        """Those whose jobs run: active, or past due and still in grace."""
+        """Return the subscriptions whose jobs run: active, or past due and still in grace."""
         return self.filter(Q(status="active") | Q(grace_until__isnull=False))
 
     def serves(self, account: int) -> bool:
-        """Return whether this account has a plan that runs, and may sign in."""
+        """Return whether this account may sign in and has a plan whose jobs run."""
         return self.served().filter(account=account, account__is_active=True).exists()
 
     def monitored(self) -> "PlanSubscriptionQuerySet":
-        """Those of the served whose plan has monitoring: a change feed fans out to them."""
+        """Return the served subscriptions whose plan has monitoring, for the change feeds."""
         return self.served().filter(plan__monitoring=True)
 
 
 class PlanSubscription(models.Model):
-    """The plan of an account. Its rows are written by `tailrace.subscriptions.plans` alone."""
+    """The plan of an account. Only `tailrace.subscriptions.plans` writes its rows."""
 
     class Status(models.TextChoices):
         ACTIVE = "active", "active"
@@ -158,7 +158,7 @@ class PlanSubscription(models.Model):
 
     @property
     def is_served(self) -> bool:
-        """Whether its jobs run: see `PlanSubscriptionQuerySet.served`."""
+        """Whether the plan's jobs run: see `PlanSubscriptionQuerySet.served`."""
         return self.status == self.Status.ACTIVE or self.grace_until is not None
 
     @property
@@ -167,7 +167,7 @@ class PlanSubscription(models.Model):
 
 
 class PlanChange(models.Model):
-    """What happened to a subscription: its audit trail, kept as long as the subscription."""
+    """An entry of a subscription's audit trail, which is kept as long as the subscription."""
 
     class Action(models.TextChoices):
         ENROLLED = "enrolled"

@@ -14,8 +14,8 @@ from tailrace.subscriptions.types.channel import all_channels, channel_choices
 class EventSubscription(models.Model):
     """Whether a receiver is notified of events of a type, in a role, by a channel.
 
-    The receiver is a user, a group, or neither: then it is the default for all who have no row
-    of their own. The row of a user or group overrides the default, whether on or off.
+    The receiver is a user or a group. A row with neither is the default, which applies to users
+    and groups without a row of their own.
     """
 
     class State(models.TextChoices):
@@ -84,14 +84,14 @@ class EventSubscription(models.Model):
         return str(self.user or self.group or "default")
 
     def clean(self) -> None:
-        """Refuse unknown names, and combinations that have no meaning."""
+        """Raise ValidationError for unknown names and meaningless combinations."""
         errors = {}
         if self.event_type not in (names := all_topic_names()):
             hint = did_you_mean(self.event_type, names)
-            errors["event_type"] = f"there is no event type or family of this name{hint}"
+            errors["event_type"] = f"there is no event type or family with this name{hint}"
         if roles.find(self.role) is None:
             known = [role.name for role in roles.all_roles()]
-            errors["role"] = f"there is no role of this name{did_you_mean(self.role, known)}"
+            errors["role"] = f"there is no role with this name{did_you_mean(self.role, known)}"
         if self.state == self.State.OFF and self.subject_pattern:
             errors["subject_pattern"] = "off applies to all subjects: leave it empty"
         channel = all_channels().get(self.channel)
@@ -102,7 +102,7 @@ class EventSubscription(models.Model):
 
 
 class Block(models.Model):
-    """A user who is not notified of what another user does."""
+    """The choice of `user` not to be notified about actions of the user `blocked`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="blocks")
     blocked = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Deliver the past events that match a new or repaired subscription, after a dry run."""
+"""Deliver the past events that match a new or repaired subscription, or only count them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ PAGE_SIZE = 200
 
 @dataclass(slots=True)
 class CatchUp:
-    """How many events match, how many deliveries are missing, and how many were made before."""
+    """The numbers of matching events, of missing deliveries, and of deliveries made before."""
 
     events: int = 0
     missing: int = 0
@@ -32,10 +32,10 @@ def catch_up(
     subscription: EventSubscription, since: datetime, until: datetime | None = None, *,
     deliver: bool = False,
 ) -> CatchUp:  # fmt: skip
-    """Count the deliveries that the subscription lacks for the events of [since, until).
+    """Count the subscription's missing deliveries of the events recorded in [since, until).
 
-    With `deliver`, enqueue them: safe to repeat. Roles are taken as they are held now. Raises
-    ValueError if `since` lies before the time for which jobs are kept.
+    With `deliver`, enqueue them; this is safe to repeat. The roles are the current ones. Raise
+    ValueError if `since` is before the period for which jobs are kept.
     """
     now = database_now()
     until = until or now
@@ -43,7 +43,7 @@ def catch_up(
     if since < oldest:
         raise ValueError(
             f"jobs before {oldest:%Y-%m-%d %H:%M:%S} UTC are deleted (JOBS_RETENTION_DAYS), so"
-            " what was delivered then is unknown; choose a later time than"
+            " the deliveries before that time are unknown; choose a later start than"
             f" {since:%Y-%m-%d %H:%M:%S} UTC"
         )
     result = CatchUp()
@@ -51,7 +51,7 @@ def catch_up(
     while batch := list(islice(events, PAGE_SIZE)):
         page = [row for row in audiences(batch) if row.subscription_id == subscription.pk]
         result.events += len({recipient.event_id for recipient in page})
-        missing = _without_delivery(page)
+        missing = _undelivered(page)
         result.missing += len(missing)
         result.delivered += len(page) - len(missing)
         if deliver and missing:
@@ -59,8 +59,8 @@ def catch_up(
     return result
 
 
-def _without_delivery(recipients: list[Recipient]) -> list[Recipient]:
-    """Return those for whom there is neither a job nor another trace of a delivery."""
+def _undelivered(recipients: list[Recipient]) -> list[Recipient]:
+    """Return the recipients that have neither a job nor another record of a delivery."""
     events = {recipient.event_id for recipient in recipients}
     channels = {channel.name: key for key, channel in all_channels().items()}
     jobs = Job.objects.filter(event_id__in=events, handler__in=channels)
@@ -77,7 +77,7 @@ def _without_delivery(recipients: list[Recipient]) -> list[Recipient]:
 
 
 def days_ago(text: str) -> datetime:
-    """Return the time so many days ago; ValueError if the text is not a number above 0."""
+    """Return the time `text` days ago; raise ValueError if the text is not a number above 0."""
     try:
         days = float(text)
     except ValueError:

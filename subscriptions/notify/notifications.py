@@ -12,7 +12,7 @@ from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 BATCH_SIZE = 1000
-"""Notifications that are written at once: an event may have ten thousand recipients."""
+"""Rows of one INSERT: an event may have ten thousand recipients."""
 
 _INSERT = """
 INSERT INTO tailrace_subscriptions_notification (event_id, user_id, group_id, role)
@@ -23,17 +23,17 @@ ON CONFLICT DO NOTHING
 
 @transaction.atomic
 def notify_recipients(recipients: Sequence[Recipient]) -> None:
-    """Write the notifications and enqueue the deliveries, all or none; safe to repeat."""
+    """Write the notifications and enqueue the deliveries in one transaction; safe to repeat."""
     write_notifications(recipients)
     _enqueue_deliveries(recipients)
 
 
 def write_notifications(recipients: Iterable[Recipient]) -> None:
-    """Write one per event and recipient, with the reason of the first channel that reaches them."""
+    """Write one notification per event and recipient, with the role of the first channel."""
     first: dict[tuple[int, RecipientKey], Recipient] = {}
     for recipient in recipients:
         first.setdefault((recipient.event_id, recipient.key), recipient)
-    # In the same order everywhere, so that two workers never wait for each other in a circle.
+    # Always in the same order, so that two workers cannot deadlock.
     rows = sorted(first.values(), key=lambda row: (row.event_id, str(row.key)))
     for start in range(0, len(rows), BATCH_SIZE):
         batch = rows[start : start + BATCH_SIZE]

@@ -1,4 +1,4 @@
-"""Add and remove the browsers that get push notifications, on the preferences page."""
+"""Add and remove browsers with push enabled, on the preferences page."""
 
 import json
 from typing import Any
@@ -16,8 +16,8 @@ from tailrace.web.pages.frame import PersonRequest, for_person
 @require_POST
 @for_person
 def add(request: PersonRequest) -> HttpResponse:
-    """Add the browser that sends its push subscription and `name` as JSON: 201, or 422 with an
-    error."""
+    """Add the browser whose push subscription and `name` are in the JSON body. Respond 201, or 422
+    with an error."""
     try:
         devices.add(request.user, *_push_subscription(request))
     except devices.DeviceError as error:
@@ -30,12 +30,12 @@ def add(request: PersonRequest) -> HttpResponse:
 @for_person
 def remove(request: PersonRequest, id: int) -> HttpResponse:
     devices.remove(get_object_or_404(Device, pk=id, user=request.user))
-    messages.success(request, "The browser is removed.")
+    messages.success(request, "The browser was removed.")
     return redirect("my_preferences")
 
 
 def _push_subscription(request: HttpRequest) -> tuple[str, str, str, str]:
-    """Return endpoint, both keys and name; empty texts for what is missing."""
+    """Return endpoint, both keys and name; a missing value is an empty text."""
     try:
         body: Any = json.loads(request.body)
     except (ValueError, RecursionError):
@@ -51,6 +51,6 @@ def _push_subscription(request: HttpRequest) -> tuple[str, str, str, str]:
 
 
 def _text(value: Any) -> str:
-    """Return a text that PostgreSQL can store: without NUL and lone surrogates."""
+    """Return the value as a text that PostgreSQL can store: without NUL and lone surrogates."""
     text = value if isinstance(value, str) else ""
     return text.replace("\0", "").encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""The pages of a person's webhook endpoints and their messages."""
+"""The pages of a user's webhook endpoints and their messages."""
 
 import json
 from collections.abc import Callable
@@ -28,10 +28,13 @@ from tailrace.web.security.confirmation import confirmed
 
 PAGE = 30
 STATE_CHANGES: dict[str, tuple[Callable[..., None], str]] = {
-    "pause": (endpoints.pause, "Paused. Deliveries wait until you resume it."),
+    "pause": (endpoints.pause, "Paused. Deliveries wait until you resume the endpoint."),
     "resume": (endpoints.resume, "Resumed. Waiting deliveries are sent first."),
-    "enable": (endpoints.enable, "Enabled. Events are sent to it again."),
-    "confirm": (endpoints.confirm, "A challenge is sent to its address. Reload this page."),
+    "enable": (endpoints.enable, "Enabled. Events are sent to the endpoint again."),
+    "confirm": (
+        endpoints.confirm,
+        "A challenge is being sent to the address. Reload this page to see the result.",
+    ),
 }
 
 
@@ -40,7 +43,7 @@ class EndpointForm(PageForm, forms.Form):
         label="Address",
         max_length=2000,
         widget=forms.TextInput({"type": "url", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="Each event is sent here by POST: https://…",
+        help_text="The URL (https://…) to which each event is sent by POST.",
     )
     description = forms.CharField(required=False, max_length=500, help_text="Your name for it.")
 
@@ -50,15 +53,15 @@ class SettingsForm(EndpointForm):
         required=False,
         max_length=5000,
         widget=forms.Textarea({"rows": "4", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="Only these, one on each line: event types such as builds.build_fail, or families"
-        " such as builds.build. Empty: all that you are subscribed to by the channel webhook.",
+        help_text="The event types (such as builds.build_fail) or families (such as builds.build)"
+        " to send, one per line. Empty: all that you are subscribed to by the channel webhook.",
     )
     subject_pattern = forms.CharField(
         label="Only these subjects",
         required=False,
         max_length=filters.MAX_PATTERN,
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
-        help_text="For example devel:*, where * stands for any text. Empty: all.",
+        help_text="For example devel:*, where * stands for any text. Empty: all subjects.",
     )
 
 
@@ -83,7 +86,7 @@ class RecoverForm(PageForm, forms.Form):
 @for_person
 @confirmed
 def my_endpoints(request: PersonRequest) -> HttpResponse:
-    """GET: the endpoints. POST: add one and show its secret once."""
+    """GET: list the endpoints. POST: add an endpoint, and show its secret once."""
     if request.method != "POST":
         return _show_list(request, EndpointForm())
     form = EndpointForm(request.POST)
@@ -101,15 +104,15 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """An endpoint and its messages, newest first. `?before=` begins after a message, `?list=` shows
-    those that are waiting, delivered or failed."""
+    """Show an endpoint and its messages, newest first. With `?before=`, the id of a message, show
+    only older messages; with `?list=`, only waiting, delivered or failed messages."""
     return _show_one(request, _find(request, id))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def change_settings(request: PersonRequest, id: int) -> HttpResponse:
-    """GET: the address and the filter. POST: change them."""
+    """GET: show address and filter. POST: change them."""
     endpoint = _find(request, id)
     initial = {
         "url": endpoint.url,
@@ -136,7 +139,7 @@ def change_settings(request: PersonRequest, id: int) -> HttpResponse:
 @require_GET
 @for_person
 def testing(request: PersonRequest, id: int) -> HttpResponse:
-    """A sample of the event type `?type=`, and how messages are verified."""
+    """Show a sample of the event type `?type=`, and code to verify messages."""
     types = [cls.name for cls in filters.sent_types()]
     chosen = request.GET.get("type", types[0] if types else "")
     if chosen and chosen not in types:
@@ -154,7 +157,7 @@ def testing(request: PersonRequest, id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def recover(request: PersonRequest, id: int) -> HttpResponse:
-    """GET: the latest recoveries. POST: send what the endpoint has missed since a time."""
+    """GET: show the latest recoveries. POST: start a recovery."""
     endpoint = _find(request, id)
     form = RecoverForm(
         request.POST if request.method == "POST" else None,
@@ -186,7 +189,7 @@ def recover(request: PersonRequest, id: int) -> HttpResponse:
 @require_GET
 @for_person
 def message(request: PersonRequest, id: int, job: int) -> HttpResponse:
-    """One message: its body, its state and its tries."""
+    """Show one message: its body, its state and its tries."""
     endpoint = _find(request, id)
     row = _find_message(endpoint, job)
     context = {"message": row, "body": endpoint_messages.body(endpoint, row)}
@@ -208,7 +211,7 @@ def resend(request: PersonRequest, id: int, job: int) -> HttpResponse:
 @require_POST
 @for_person
 def change_state(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Pause, resume or enable an endpoint."""
+    """Pause, resume, enable or confirm an endpoint."""
     endpoint = _find(request, id)
     change, message = STATE_CHANGES[action]
     return _run(request, endpoint, message, lambda: change(endpoint, request.user.username))
@@ -217,7 +220,7 @@ def change_state(request: PersonRequest, id: int, action: str) -> HttpResponse:
 @require_POST
 @for_person
 def test(request: PersonRequest, id: int) -> HttpResponse:
-    """Send a test delivery; its result is the first of the deliveries once it has arrived."""
+    """Send a test delivery. Its result will be the newest message of the endpoint."""
     endpoint = _find(request, id)
     budget.spend(request.user.pk, cost=endpoints.TEST_COST)
     try:
@@ -231,7 +234,7 @@ def test(request: PersonRequest, id: int) -> HttpResponse:
 @for_person
 @confirmed
 def rotate(request: PersonRequest, id: int) -> HttpResponse:
-    """Create a new secret and show it once."""
+    """Create a new secret, and show it once."""
     endpoint = _find(request, id)
     try:
         secret = endpoints.rotate(endpoint)
@@ -244,7 +247,7 @@ def rotate(request: PersonRequest, id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def delete(request: PersonRequest, id: int) -> HttpResponse:
-    """GET: ask for confirmation. POST: delete it."""
+    """GET: ask for confirmation. POST: delete the endpoint."""
     endpoint = _find(request, id)
     if request.method != "POST":
         return show(
@@ -319,12 +322,16 @@ def _is_id(text: str) -> bool:
 
 
 TEMPLATES = {"messages": "detail"}
-"""Of the tabs whose template has another name."""
+"""The template names of tabs, if they differ from the tab's name."""
 
 
 def _show_tab(
     request: PersonRequest, endpoint: Endpoint, tab: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     template = f"tailrace/subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
-    framed = {"endpoint": endpoint, "tab": tab, "last_tries": message_list.last_tries(endpoint)}
-    return show(request, template, {**framed, **context}, status)
+    frame_context = {
+        "endpoint": endpoint,
+        "tab": tab,
+        "last_tries": message_list.last_tries(endpoint),
+    }
+    return show(request, template, {**frame_context, **context}, status)

@@ -1,4 +1,4 @@
-"""The page of a person's feeds: create and revoke them."""
+"""The page of a user's feeds: create and revoke them."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class FeedForm(PageForm, forms.Form):
 @for_person
 @confirmed
 def my_feeds(request: PersonRequest) -> HttpResponse:
-    """GET: the feeds. POST: create one and show its address once."""
+    """GET: list the feeds. POST: create a feed, and show its address once."""
     if request.method != "POST":
         return _show(request, FeedForm())
     form = FeedForm(request.POST)
@@ -49,7 +49,7 @@ def my_feeds(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def revoke(request: PersonRequest, id: int) -> HttpResponse:
-    """Revoke a feed: its address stops working."""
+    """Revoke a feed."""
     feed = get_object_or_404(Feed, pk=id, user=request.user)
     revoke_feed(feed)
     messages.success(request, f"The feed “{feed.title}” is revoked. Its address no longer works.")

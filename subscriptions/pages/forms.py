@@ -1,4 +1,4 @@
-"""Forms of the preferences page, which has several."""
+"""The forms of the preferences page."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class PreferencesForm(PageForm, forms.ModelForm):
 
 
 class BlockForm(PageForm, forms.Form):
-    """Block the user with this login; a valid form has the user as `blocked`."""
+    """The login of the user to block; a valid form has the user as `blocked`."""
 
     username = forms.CharField(
         label="Login",
@@ -59,7 +59,7 @@ class BlockForm(PageForm, forms.Form):
 class TokenForm(PageForm, forms.Form):
     """Name, scopes and lifetime of a new API token."""
 
-    name = forms.CharField(max_length=100, help_text="To recognize the token in this list.")
+    name = forms.CharField(max_length=100, help_text="Shown in the list of your tokens.")
     scopes = forms.MultipleChoiceField(
         choices=lambda: [(scope, f"{scope}: {text}") for scope, text in tokens.scopes().items()],
         widget=forms.CheckboxSelectMultiple,
@@ -77,7 +77,7 @@ class TokenForm(PageForm, forms.Form):
         label="Source of events",
         required=False,
         max_length=tokens.MAX_SOURCE_LENGTH,
-        help_text=f"With {tokens.RECORDS_EVENTS}: all events of the token have it, such as /ci.",
+        help_text=f"With {tokens.RECORDS_EVENTS}: the source of the token's events, such as /ci.",
     )
     days = forms.TypedChoiceField(
         label="Lifetime",

@@ -1,4 +1,4 @@
-"""The page of a person's inbox: unread items first, then read ones."""
+"""The page of a user's inbox: unread items first, then read items."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,8 @@ class Position:
 
     @classmethod
     def of(cls, text: str) -> "Position | None":
-        """Parse what `__str__` returns; None for an empty text, 404 for anything else."""
+        """Parse the result of `__str__`. Return None for an empty text; raise Http404 if the text
+        is invalid."""
         if not text:
             return None
         match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
@@ -64,7 +65,7 @@ class Position:
 @require_GET
 @for_person
 def my_inbox(request: PersonRequest) -> HttpResponse:
-    """A page of the person's inbox and the inboxes of their groups."""
+    """Show a page of the inboxes of the user and of the user's groups."""
     only = "unread" in request.GET
     items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
     rows = items[:PAGE]
@@ -87,7 +88,7 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def count(request: PersonRequest) -> HttpResponse:
-    """The number of unread items, which every page reloads."""
+    """Return the number of unread items, which every page reloads."""
     return HttpResponse(unread_badge(request))
 
 
@@ -99,21 +100,24 @@ def unread_badge(request: HttpRequest) -> str:
 
 
 def _unread(unread: QuerySet[InboxItem]) -> str:
-    """Return how many items are unread: empty for none, or `99+`."""
+    """Return the number of unread items as text: empty if it is 0, at most `99+`."""
     count = len(unread.values_list("pk")[:MAX_COUNTED])
     return "99+" if count >= MAX_COUNTED else str(count or "")
 
 
 def _newest(unread: QuerySet[InboxItem]) -> int:
-    """Return the id of the newest event among the unread items: that of any other event would tell
-    when an event was recorded that the user may not read."""
+    """Return the id of the newest event among the unread items, or 0.
+
+    The id of the newest event of all would reveal when events were recorded that the user may not
+    read.
+    """
     return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
 
 
 @require_POST
 @for_person
 def read_all(request: PersonRequest) -> HttpResponse:
-    """Mark all items as read, except those that arrived after the page was loaded."""
+    """Mark all items as read, except items that arrived after the page was loaded."""
     marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
     messages.success(request, f"{marked} marked as read.")
     return redirect("my_inbox")
@@ -122,22 +126,22 @@ def read_all(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
-    """Mark an item as read or unread. htmx gets the item; other clients go back to their page."""
-    mine = inbox.of(request.user).select_related("group")
-    if not mine.filter(pk=id).exists():
+    """Mark an item as read or unread. Respond to htmx with the item, else redirect to the page."""
+    rows = inbox.of(request.user).select_related("group")
+    if not rows.filter(pk=id).exists():
         raise Http404
     inbox.mark(request.user, [id], read=read, up_to=_up_to(request) if read else None)
     if not by_htmx(request):
         query = {key: request.POST[key] for key in ("unread", "after") if key in request.POST}
         return redirect(f"{reverse('my_inbox')}{'?' if query else ''}{urlencode(query)}")
-    items = _items(request.user, [mine.get(pk=id)])
+    items = _items(request.user, [rows.get(pk=id)])
     answer = render(request, "tailrace/subscriptions/pages/inbox_item.html", {"item": items[0]})
     answer["HX-Trigger"] = "inbox"
     return answer
 
 
 def _page(user: User, only: bool, after: Position | None) -> Iterator[InboxItem]:
-    """Yield a page and one more item, if there is one: unread items, then read ones."""
+    """Yield the items of a page, and one more if there is one: unread items, then read items."""
     rows = inbox.of(user).select_related("group")
     left = PAGE + 1
     if after is None or after.unread:
@@ -156,7 +160,7 @@ def _after(rows: QuerySet[InboxItem], after: Position | None) -> QuerySet[InboxI
 
 
 def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:
-    """Return each row with the summary of its event, or with the reason why it is hidden."""
+    """Return each row with the summary of its event, or with the reason why the event is hidden."""
     events = recorded_events(row.event_id for row in rows)
     stored = {event.id for event in events}
     summaries = summarize(user, events)
@@ -171,6 +175,7 @@ def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:
 
 
 def _up_to(request: HttpRequest) -> int | None:
-    """Return the id of the newest event that was seen; later items stay unread."""
+    """Return the `up_to` of the form: the newest event that the user has seen. Later items stay
+    unread."""
     text = request.POST.get("up_to", "")
     return min(int(text), MAX_ID) if re.fullmatch("[0-9]{1,19}", text) else None

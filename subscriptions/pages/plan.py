@@ -1,4 +1,4 @@
-"""The page of a person's plan: what it does, and when next."""
+"""The page of a user's plan: its jobs and their next runs."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
@@ -11,7 +11,7 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 @require_safe
 @for_person
 def my_plan(request: PersonRequest) -> HttpResponse:
-    """The plan, its status and the next runs of its jobs, in the time zone of the plan."""
+    """Show the plan, its status and the next runs of its jobs, in the subscription's time zone."""
     rows = PlanSubscription.objects.select_related("plan")
     subscription = rows.filter(account=request.user).first()
     context = {}

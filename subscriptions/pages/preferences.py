@@ -23,13 +23,13 @@ from tailrace.web.time_zones import time_zone_names
 
 MAX_SHOWN = 500
 CODE_COST = 5
-"""Ordinary requests that a code counts as."""
+"""A code counts as this number of requests towards the rate limit."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def my_preferences(request: PersonRequest) -> HttpResponse:
-    """GET: the page. POST: save the preferences."""
+    """GET: show the page. POST: save the preferences."""
     if request.method != "POST":
         return _show(request)
     with transaction.atomic():
@@ -46,21 +46,21 @@ def my_preferences(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def send_code(request: PersonRequest) -> HttpResponse:
-    """Have a code sent to the person's phone."""
+    """Send a code to the user's phone."""
     budget.spend(request.user.pk, cost=CODE_COST)
     try:
         confirmation.send_code(request.user)
     except confirmation.PhoneError as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     else:
-        messages.success(request, "A code is sent to your phone.")
+        messages.success(request, "A code is being sent to your phone.")
     return redirect("my_preferences")
 
 
 @require_POST
 @for_person
 def confirm_phone(request: PersonRequest) -> HttpResponse:
-    """Confirm the person's number by the code."""
+    """Confirm the user's number with the code."""
     budget.spend(request.user.pk, cost=CODE_COST)
     try:
         confirmation.confirm(request.user, request.POST.get("code", ""))
@@ -74,7 +74,7 @@ def confirm_phone(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def block(request: PersonRequest) -> HttpResponse:
-    """Block the user that the form names; a second time changes nothing."""
+    """Block the user whose login is in the form. Safe to repeat."""
     form = BlockForm(request.user, request.POST)
     if not form.is_valid():
         return _show(request, block_form=form)
@@ -96,7 +96,7 @@ def unblock(request: PersonRequest, id: int) -> HttpResponse:
 @for_person
 @confirmed
 def make_token(request: PersonRequest) -> HttpResponse:
-    """Create a token and show it once."""
+    """Create a token, and show it once."""
     form = TokenForm(request.POST)
     if form.is_valid():
         values = form.cleaned_data
@@ -128,7 +128,7 @@ def revoke_token(request: PersonRequest, id: int) -> HttpResponse:
 
 
 def _show(request: PersonRequest, **context: Any) -> HttpResponse:
-    """Show the page; `context` has a form with errors, or what is shown only once."""
+    """Show the page. `context` has a form with errors, or a new token and its text."""
     user = request.user
     row = Preferences.objects.filter(user=user).first() or Preferences(user=user)
     blocks = Block.objects.filter(user=user).select_related("blocked").order_by("pk")

@@ -1,4 +1,4 @@
-"""The page on which one subscription is edited: on, off or default, pace, pattern and a preview."""
+"""The page that edits one subscription: on, off or default, pace, pattern and a preview."""
 
 import math
 from typing import Any, cast
@@ -39,7 +39,7 @@ class SubscriptionForm(forms.Form):
     subject_pattern = forms.CharField(required=False, max_length=200)
 
     def row(self, request: PersonRequest, option: Option) -> EventSubscription | None:
-        """Return the unsaved subscription; None for the default, or if the form has errors."""
+        """Return the unsaved subscription; None if the form chooses the default or has errors."""
         if not self.is_valid() or self.cleaned_data["choice"] == "default":
             return None
         values = self.cleaned_data
@@ -59,7 +59,7 @@ class SubscriptionForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def edit(request: PersonRequest) -> HttpResponse:
-    """GET: the form. POST: save it."""
+    """GET: show the form. POST: save the subscription."""
     option = _option(request, request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
         return _show(request, option, SubscriptionForm(initial=_initial(option)))
@@ -68,13 +68,13 @@ def edit(request: PersonRequest) -> HttpResponse:
     if form.errors:
         return _show(request, option, form, status=422)
     _save(request, option, row)
-    return _saved(request, _option(request, request.POST))
+    return _saved_response(request, _option(request, request.POST))
 
 
 @require_POST
 @for_person
 def show_preview(request: PersonRequest) -> HttpResponse:
-    """Show what the form would have sent in the last days; nothing is saved."""
+    """Show the notifications that the form's subscription would have sent in the last days."""
     option = _option(request, request.POST)
     form = SubscriptionForm(request.POST)
     row = form.row(request, option)
@@ -85,7 +85,7 @@ def show_preview(request: PersonRequest) -> HttpResponse:
         except budget.BudgetExceeded as error:
             context["wait"] = error.wait
         else:
-            context |= _preview(request, row or _inherited(request, option))
+            context |= _preview(request, row or _inherited_subscription(request, option))
     response = render(request, "tailrace/subscriptions/pages/preview.html", context)
     if "wait" in context:
         response.status_code = 429
@@ -111,9 +111,10 @@ def _key(request: PersonRequest, option: Option) -> dict[str, Any]:
     }
 
 
-def _inherited(request: PersonRequest, option: Option) -> EventSubscription | None:
-    """Return what applies without a row for this option: a row of the user for a wider topic, or
-    the default; None if each type has its own default."""
+def _inherited_subscription(request: PersonRequest, option: Option) -> EventSubscription | None:
+    """Return an unsaved subscription with the settings that apply without an own row for this
+    option: the user's row for a wider topic, or the default. None if each type has its own
+    default."""
     row = EventSubscription(**_key(request, option))
     source = option.default if option.exact or option.own is None else option.own
     if source is None and option.topic.is_wide:
@@ -170,7 +171,7 @@ def _show(
     )
 
 
-def _saved(request: PersonRequest, option: Option) -> HttpResponse:
+def _saved_response(request: PersonRequest, option: Option) -> HttpResponse:
     topic = option.topic
     name = f"{option.channel} about “{topic.title}” as {role_words(option.role)}"
     status = f"Saved. {name}: {option.label}{'' if option.exact else ', by default'}."
@@ -184,7 +185,7 @@ def _saved(request: PersonRequest, option: Option) -> HttpResponse:
 
 
 def _on_form_fields(error: ValidationError) -> ValidationError:
-    """Move errors of fields that the form does not have to its field `choice`."""
+    """Move errors of fields that are not in the form to its field `choice`."""
     errors: dict[str, Any] = {}
     for name, field_errors in error.error_dict.items():
         field = name if name in SubscriptionForm.base_fields else "choice"

@@ -1,4 +1,4 @@
-"""The page of a person's subscriptions: all options, family by family."""
+"""The page of a user's subscriptions: all options, by family."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +16,17 @@ from tailrace.subscriptions.types.channel import all_channels
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 MAX_OPEN = 3
-"""If a filter leaves more families than this, they stay closed, so that the page stays small."""
+"""If more families than this match a filter, they stay closed, so that the page is small."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """The search of the page: words of a type's name or description; only some rows."""
+    """The filter of the page: words in the name or title of a topic, and a kind of rows."""
 
     q: str = ""
     only: str = ""
-    """`own`: types with subscriptions of the person; `notified`: roles with past notifications."""
+    """`own`: only topics with the user's own subscriptions; `notified`: only roles in which the
+    user was notified."""
 
     @classmethod
     def of(cls, request: HttpRequest) -> "Filter":
@@ -46,7 +47,8 @@ class Filter:
 @require_GET
 @for_person
 def my_subscriptions(request: PersonRequest) -> HttpResponse:
-    """All families; open are the one named by `?open=`, and those that a filter leaves if few."""
+    """List all families. Open are the family in `?open=`, and the matches of a filter if they are
+    at most MAX_OPEN."""
     search = Filter.of(request)
     families = [family for family in _families(request, search) if family["topics"]]
     for family in families:
@@ -65,7 +67,7 @@ def my_subscriptions(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def my_family(request: PersonRequest) -> HttpResponse:
-    """The tables of one family, loaded by htmx."""
+    """Return the tables of one family, for htmx."""
     name = request.GET.get("name", "")
     search = Filter.of(request)
     for family in _families(request, search):
@@ -79,7 +81,7 @@ def my_family(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def reset(request: PersonRequest) -> HttpResponse:
-    """Delete all subscriptions of the person, if `sure`."""
+    """Delete all subscriptions of the user, if the box `sure` is ticked."""
     if "sure" not in request.POST:
         messages.error(request, "Nothing was reset. Tick the box to confirm.")
     else:
@@ -90,7 +92,7 @@ def reset(request: PersonRequest) -> HttpResponse:
 
 
 def _families(request: PersonRequest, search: Filter) -> list[dict[str, Any]]:
-    """Return each family with its topics that match: the family itself first, then its types."""
+    """Return all families with their matching topics: the family itself first, then its types."""
     rows = EventSubscription.objects.filter(user=request.user)
     chosen = set(rows.values_list("event_type", flat=True))
     families = [_family([options.find_topic(EVERYTHING)], search, chosen)]
@@ -114,7 +116,8 @@ def _family(topics: list[Topic], search: Filter, chosen: set[str]) -> dict[str, 
 
 
 def _tables(request: PersonRequest, topics: list[Topic], search: Filter) -> dict[str, Any]:
-    """Return a table for each topic that has rows; its columns are channels, its rows roles."""
+    """Return a table per topic, with roles as rows and channels as columns; empty tables are
+    omitted."""
     user_options = UserOptions(request.user, topics)
     notified = options.notified_roles(request.user)
     tables = []

@@ -1,4 +1,4 @@
-"""The page behind the unsubscribe link of each mail."""
+"""The page of the unsubscribe link in mails."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,7 +11,7 @@ from tailrace.subscriptions.channels.mail import unsubscribe as links
 @csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """GET: a button. POST: unsubscribe, or undo it. 404 for a link that was not created here."""
+    """GET: show a button. POST: unsubscribe, or undo it. 404 for an invalid link."""
     try:
         link = links.find(token)
     except links.InvalidLink:

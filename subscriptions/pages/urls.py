@@ -1,4 +1,4 @@
-"""URLs of the pages of a signed-in person."""
+"""URLs of the pages of a signed-in user."""
 
 from django.urls import path
 

@@ -1,4 +1,5 @@
-"""Why a user was notified of an event, and a button per channel that switches its kind off."""
+"""The page that explains why a user was notified of an event, with a button per channel that
+switches off notifications of this event type."""
 
 from django.contrib import messages
 from django.db.models import Q
@@ -23,19 +24,24 @@ from tailrace.web import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 COST = 5
-"""Ordinary requests that an explanation counts as: roles are worked out anew."""
+"""An explanation counts as this number of requests, since it calls the roles."""
 
 
 @require_GET
 @for_person
 def why(request: PersonRequest, id: int) -> HttpResponse:
-    """The event, and channel by channel why it was sent, or why not."""
+    """Show the event, and for each channel whether and why it was sent."""
     event = _find(request, id)
     budget.spend(request.user.pk, cost=COST - 1)
     channels = [
-        {"explanation": each, "option": option, "editor": editor_url(option) if option else ""}
-        for each in explain(event, request.user)
-        if (option := _option(request, event, each.role, each.channel)) or each.notified
+        {
+            "explanation": explanation,
+            "option": option,
+            "editor": editor_url(option) if option else "",
+        }
+        for explanation in explain(event, request.user)
+        if (option := _option(request, event, explanation.role, explanation.channel))
+        or explanation.notified
     ]
     context = {
         "event": summarize(request.user, [event])[event.id],
@@ -48,11 +54,11 @@ def why(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def mute(request: PersonRequest, id: int) -> HttpResponse:
-    """Switch a channel off for the type of this event, in one role; or undo that."""
+    """Switch a channel off for the type of this event in one role, or undo it."""
     event = _find(request, id)
     if undo := request.POST.get("undo", ""):
         if unmute(request.user, undo):
-            messages.success(request, "The setting is as it was before.")
+            messages.success(request, "The previous setting was restored.")
         else:
             messages.error(request, "This can no longer be undone. Change the setting below.")
         return redirect("my_why", id)
@@ -60,18 +66,18 @@ def mute(request: PersonRequest, id: int) -> HttpResponse:
     if _option(request, event, role, channel) is None:
         raise Http404
     undo = switch_off(request.user, channel, [(event.type, role)])
-    what = f"{quoted_title(event.type)} by {channel}, as {role_words(role)}"
-    text = f"You will no longer be notified of {what}."
-    messages.success(request, text)
+    topic = f"{quoted_title(event.type)} by {channel}, as {role_words(role)}"
+    messages.success(request, f"You will no longer be notified of {topic}.")
     query = f"?undo={undo}" if undo else ""
     return redirect(reverse("my_why", args=[id]) + query)
 
 
 def _find(request: PersonRequest, id: int) -> Recorded:
-    """Return an event that the person was notified of and may still read, or raise 404."""
+    """Return the event if the user was notified of it and may still read it, else raise Http404."""
     groups = list(request.user.groups.values_list("pk", flat=True))
-    mine = Notification.objects.filter(Q(user=request.user) | Q(group__in=groups), event=id)
-    row = Event.objects.filter(pk=id).first() if mine.exists() else None
+    recipients = Q(user=request.user) | Q(group__in=groups)
+    notifications = Notification.objects.filter(recipients, event=id)
+    row = Event.objects.filter(pk=id).first() if notifications.exists() else None
     if row is None or row.pk not in may_read(request.user, [event := Recorded.from_model(row)]):
         raise Http404
     return event

@@ -14,7 +14,7 @@ FROM unnest(%(ids)s::bigint[], %(details)s::text[]) AS change (id, details)
 
 
 def record(action: str, details: Mapping[int, str], by: User | None) -> None:
-    """Record that `by` (None: the program) did this; `details` are by the subscription's id."""
+    """Record an action of the user `by` (None: the program), with details by subscription id."""
     execute(
         _RECORD,
         action=action,

@@ -1,4 +1,4 @@
-"""Subscribe accounts to plans, many at a time."""
+"""Subscribe accounts to plans, in batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from tailrace.subscriptions.plans.schedules import write_schedules
 from tailrace.web.time_zones import time_zone_names
 
 BATCH = 2000
-"""Accounts that are enrolled in one transaction."""
+"""The number of accounts that are enrolled in one transaction."""
 
 
 class EnrolmentError(ValueError):
-    """A row that cannot be enrolled; `index` is its place in what was given."""
+    """A row cannot be enrolled; `index` is its position in the given enrolments."""
 
     def __init__(self, index: int, field: str, message: str) -> None:
         super().__init__(f"row {index}: {field}: {message}")
@@ -30,43 +30,43 @@ class EnrolmentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """An account that is to get a plan."""
+    """An account to subscribe to a plan."""
 
     account: int
     """The user's id."""
     plan: str
     """The plan's name."""
     anchor_day: int | None = None
-    """None: the day on which it is enrolled."""
+    """None: the current day."""
     time_zone: str | None = None
-    """None: that of the account's preferences, or UTC."""
+    """None: the time zone in the account's preferences, or UTC."""
 
 
 @dataclass(slots=True)
 class EnrolmentResult:
-    """What became of the accounts."""
+    """The result of an enrolment."""
 
     subscriptions: list[int] = field(default_factory=list)
     """The ids of the new subscriptions."""
     subscribed_before: list[int] = field(default_factory=list)
-    """The accounts that had one, which stays as it is: change or resume it."""
+    """The accounts that already have a subscription. It is not changed; change or resume it."""
 
 
 def enrol(enrolment: Enrolment, by: User | None = None) -> PlanSubscription | None:
-    """Subscribe one account; return None if it has a subscription, perhaps a cancelled one.
+    """Subscribe one account; return None if it already has a subscription, perhaps a cancelled one.
 
-    Raises EnrolmentError.
+    Raise EnrolmentError if the account cannot be enrolled.
     """
     ids = enrol_many([enrolment], by).subscriptions
     return PlanSubscription.objects.using(DATABASE).get(pk=ids[0]) if ids else None
 
 
 def enrol_many(enrolments: Iterable[Enrolment], by: User | None = None) -> EnrolmentResult:
-    """Subscribe accounts to plans, with their schedules; each job runs for the first time within an
-    hour. Each BATCH is one transaction, or all are part of the caller's.
+    """Subscribe accounts to plans, and create their schedules. Each job first runs within an hour.
 
-    May be repeated: accounts that have a subscription keep it. Raises EnrolmentError for the first
-    row of a batch that cannot be enrolled; the batches before it are.
+    Each BATCH is a transaction, unless the caller has one. Safe to repeat: accounts with a
+    subscription keep it. Raise EnrolmentError for the first row that cannot be enrolled; the
+    batches before it are enrolled.
     """
     result = EnrolmentResult()
     start = 0
@@ -102,13 +102,13 @@ def _enrol(
     zones = _time_zones(accounts)
     _check(batch, start, plans, zones)
     now = database_now()
-    in_zones = [row.time_zone or zones[row.account] for row in batch]
+    row_zones = [row.time_zone or zones[row.account] for row in batch]
     days = [
         row.anchor_day or now.astimezone(ZoneInfo(zone)).day
-        for row, zone in zip(batch, in_zones, strict=True)
+        for row, zone in zip(batch, row_zones, strict=True)
     ]
-    of_plans = [plans[row.plan] for row in batch]
-    rows = query(_INSERT, accounts=accounts, plans=of_plans, days=days, zones=in_zones)
+    row_plans = [plans[row.plan] for row in batch]
+    rows = query(_INSERT, accounts=accounts, plans=row_plans, days=days, zones=row_zones)
     new = PlanSubscription.objects.using(DATABASE).in_bulk([id for (id,) in rows])
     write_schedules(list(new.values()))
     names = {pk: name for name, pk in plans.items()}
@@ -120,7 +120,7 @@ def _enrol(
 
 
 def _time_zones(accounts: Sequence[int]) -> dict[int, str]:
-    """Return the time zone of each of these accounts that exists and is active."""
+    """Return the time zones of these accounts by id; inactive or unknown accounts are missing."""
     users = User.objects.using(DATABASE).filter(pk__in=accounts, is_active=True)
     zones = dict.fromkeys(users.values_list("pk", flat=True), "UTC")
     preferences = Preferences.objects.using(DATABASE).filter(user__in=list(zones))
@@ -135,12 +135,12 @@ def _check(
     known = time_zone_names()
     for index, row in enumerate(batch, start):
         if row.account not in accounts:
-            raise EnrolmentError(index, "account", "there is no active user of this id")
+            raise EnrolmentError(index, "account", "there is no active user with this id")
         if row.plan not in plans:
             hint = did_you_mean(row.plan, plans) or f"; the plans are {', '.join(sorted(plans))}"
             raise EnrolmentError(index, "plan", f"no plan is called {row.plan!r}{hint}")
         if row.anchor_day is not None and not 1 <= row.anchor_day <= 31:
-            raise EnrolmentError(index, "anchor_day", f"{row.anchor_day} is not from 1 to 31")
+            raise EnrolmentError(index, "anchor_day", f"{row.anchor_day} is not between 1 and 31")
         if row.time_zone is not None and row.time_zone not in known:
             hint = did_you_mean(row.time_zone, known)
-            raise EnrolmentError(index, "time_zone", f"{row.time_zone!r} is no time zone{hint}")
+            raise EnrolmentError(index, "time_zone", f"{row.time_zone!r} is not a time zone{hint}")

@@ -10,7 +10,7 @@ from tailrace.jobs.outcomes import Snooze
 from tailrace.subscriptions.plans import rewrite
 
 SECONDS = 20
-"""A call ends after this; the job continues, so that a worker is free in between."""
+"""A claim ends after this time, and the job is snoozed, so that the worker can run other jobs."""
 
 
 class PlanToRewrite(BaseModel):
@@ -18,7 +18,7 @@ class PlanToRewrite(BaseModel):
 
 
 class RewritePlan(Handler):
-    """Give all subscriptions of a plan the schedules of its edited table."""
+    """Rewrite the schedules of all subscriptions of a plan whose table was edited."""
 
     name = rewrite.HANDLER
     Payload = PlanToRewrite
@@ -30,7 +30,7 @@ class RewritePlan(Handler):
         done = 0
         while count := rewrite.rewrite_piece(job.payload.plan):
             done += count
-            job.progress(done, note="subscriptions since it began or continued")
+            job.progress(done, note="subscriptions since the last start")
             job.check_cancelled()
             if time.monotonic() > ends or job.shutting_down():
-                raise Snooze("the next subscriptions follow", seconds=0.1)
+                raise Snooze("continues with the next subscriptions", seconds=0.1)

@@ -1,7 +1,8 @@
-"""Which handlers of plans are installed. Without its handler, a job of a plan has no schedules.
+"""Find the handlers of plans that are installed. A job of a plan has schedules only if its handler
+is installed.
 
-A domain may be installed after its plans were written, or removed. The truth is in the queues: the
-processes of all versions share them while a new one is deployed.
+A domain may be installed after its plans were created, or removed. The table of queues decides,
+since processes of the old and new version share it during a deployment.
 """
 
 from django.db import DEFAULT_DB_ALIAS as DATABASE
@@ -15,22 +16,26 @@ from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 def problem(handler: str) -> str:
-    """Return why plans cannot have this handler, or an empty string. One that is not installed is
-    no problem: its schedules are made when it is."""
+    """Return why plans cannot have this handler, or an empty text.
+
+    A handler that is not installed is no problem: its schedules are created when it is installed.
+    """
     if not is_known(handler):
         return ""
     return why_not(handler, AccountPayload(account=1).model_dump())
 
 
 def is_installed(handler: str) -> bool:
-    """Whether there is a queue of this name in use, whose jobs take an account."""
+    """Return whether there is an active queue with this name, whose jobs take an account."""
     queues = Queue.objects.using(DATABASE).active()
     return queues.filter(name=handler).exists() and not problem(handler)
 
 
 def outdated() -> list[PlanJob]:
-    """Return the jobs of plans whose handler was installed or removed, for all this process knows:
-    a handler that others have and it does not is theirs to find."""
+    """Return the jobs of plans whose handler was installed or removed.
+
+    A handler with a queue that this process does not know is left to processes that know it.
+    """
     queues = Queue.objects.using(DATABASE).active()
     names = set(queues.values_list("name", flat=True))
     return [
@@ -42,8 +47,8 @@ def outdated() -> list[PlanJob]:
 
 
 def update() -> int:
-    """Note which handlers are installed, and have the schedules of their plans rewritten; return
-    how many jobs of plans changed."""
+    """Update `installed` of the outdated jobs of plans, enqueue the rewriting of their plans, and
+    return the number of these jobs."""
     with transaction.atomic():
         rows = outdated()
         if rows:

@@ -1,6 +1,6 @@
-"""When the jobs ran last of which a subscription has no schedule any more.
+"""Keep the last runs of jobs whose schedules were removed from a subscription.
 
-So a plan that is resumed, or that has a job again, runs nothing twice in a period.
+So no job runs twice in a period when a subscription is resumed or when a plan gets a job back.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from tailrace.db.query import execute
 from tailrace.jobs.models import Schedule
 from tailrace.subscriptions.models import PlanSubscription
 
-# A run that was cancelled with its schedule is none: then it is the one before that counts. Slots
-# are kept for days, so of a monthly job that one may be gone; it is of another period.
+# If the last run was cancelled together with its schedule, the run before it counts. Slots are kept
+# for days, so the run before may be missing for a monthly job; but that run is of another period.
 _KEEP = """
 WITH removed AS (
   SELECT * FROM unnest(%(ids)s::bigint[], %(subscriptions)s::bigint[], %(handlers)s::text[],
@@ -36,8 +36,10 @@ FROM (
 
 
 def keep(removed: Sequence[tuple[int, Schedule]]) -> None:
-    """Note the last runs of schedules that were removed and whose jobs that waited were cancelled;
-    each with the id of its subscription."""
+    """Store the last runs of removed schedules, given as pairs of subscription id and schedule.
+
+    Call it after their waiting jobs were cancelled.
+    """
     execute(
         _KEEP,
         ids=[row.pk for _, row in removed],
@@ -50,9 +52,9 @@ def keep(removed: Sequence[tuple[int, Schedule]]) -> None:
 def last_run(
     subscription: PlanSubscription, handler: str, schedule: Schedule | None
 ) -> datetime | None:
-    """Return when this job ran last, if it did."""
-    noted = subscription.last_runs.get(handler)
-    times = [datetime.fromisoformat(noted)] if noted else []
+    """Return the time of the job's last run, or None."""
+    stored_time = subscription.last_runs.get(handler)
+    times = [datetime.fromisoformat(stored_time)] if stored_time else []
     if schedule is not None and schedule.last_run_at is not None:
         times.append(schedule.last_run_at)
     return max(times, default=None)

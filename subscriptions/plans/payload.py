@@ -4,9 +4,9 @@ from pydantic import BaseModel
 
 
 class AccountPayload(BaseModel):
-    """What a handler that a plan names gets: `Payload = AccountPayload`, or a subclass whose other
-    fields have defaults. A job says whose turn it is, not what to do: the handler reads what it
-    needs of the account when it runs."""
+    """The payload of a handler in a plan: `Payload = AccountPayload`, or a subclass whose other
+    fields have defaults. It contains only the account; the handler reads the account's data when it
+    runs."""
 
     account: int
     """The id of the user."""

@@ -20,16 +20,17 @@ SELECT locked.* FROM restored, locked
 
 
 def lock(ids: Sequence[int]) -> list[PlanSubscription]:
-    """Lock these subscriptions until the caller's transaction ends, in one order; return them.
+    """Lock these subscriptions in the order of their ids until the caller's transaction ends, and
+    return them.
 
-    Raises Blocked if another transaction holds one of them for more than ten seconds.
+    Raise Blocked if another transaction locks one of them for more than ten seconds.
     """
     with locks.named(lambda: f"{len(ids)} subscriptions to plans, from {min(ids)} to {max(ids)}"):
         return _rows(_LOCK, ids=list(ids), **locks.params())
 
 
 def update(set_to: str, where: str, ids: Sequence[int], **params: Any) -> list[PlanSubscription]:
-    """Change those of these locked rows that fulfil the condition, and return them."""
+    """Update the locked rows that match the condition, and return them."""
     statement = f"""UPDATE tailrace_subscriptions_plansubscription SET {set_to}
                     WHERE id = ANY(%(ids)s) AND ({where}) RETURNING *"""
     return _rows(statement, ids=list(ids), clock=clock.offset, **params)
@@ -41,7 +42,7 @@ _LOCK_PLANS = (
 
 
 def share_plans(ids: Collection[int]) -> None:
-    """Wait for whoever edits these plans, and let nobody begin until the transaction ends."""
+    """Wait for edits of these plans to end, and block new edits until the transaction ends."""
     with locks.named(lambda: f"the plans {sorted(ids)}"):
         query(_LOCK_PLANS, ids=list(ids))
 

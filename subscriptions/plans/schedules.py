@@ -1,6 +1,6 @@
-"""The schedules of subscriptions to plans: exactly those of the plan's table.
+"""The schedules of subscriptions to plans: one per job in the plan's table.
 
-A schedule is called `plan:<subscription>:<handler>`, and owned by `plan:<subscription>`.
+A schedule's name is `plan:<subscription>:<handler>`, and its owner `plan:<subscription>`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,36 +20,36 @@ from tailrace.subscriptions.plans import last_runs, timing
 from tailrace.subscriptions.plans.row_locks import share_plans
 
 PREFIX = "plan:"
-"""The owners of all these schedules begin so."""
+"""The prefix of the owners of all these schedules."""
 SPREAD = timing.WINDOW_HOURS * 3600.0
 _TIMING = ("cron", "time_zone", "spread")
 
 
 @dataclass(frozen=True, slots=True)
 class NextRun:
-    """When a job of a subscription runs next."""
+    """The next run of a job of a subscription."""
 
     job: PlanJob
     at: datetime
 
 
 def schedule_for(subscription: PlanSubscription) -> None:
-    """Make the schedules of a subscription those of its plan; see `write_schedules`."""
+    """Write the schedules of a subscription; see `write_schedules`."""
     write_schedules([subscription])
 
 
 def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
-    """Make the schedules of these subscriptions exactly those of their plans, in the caller's
-    transaction, which has locked the subscriptions.
+    """Create, update and remove the schedules of these subscriptions, so that they match the plans.
 
-    A schedule that is right is not touched. A job that a plan has no longer leaves nothing behind
-    but when it ran last; its jobs that wait are cancelled. Nothing runs twice in a period.
+    Call it in a transaction that has locked the subscriptions. Correct schedules are not written.
+    The schedules of jobs that are not part of the plan are removed, their waiting jobs are
+    cancelled, and their last runs are kept. No job runs twice in a period.
     """
     share_plans({row.plan_id for row in subscriptions})
-    wanted = {new.name: new for new in _wanted(subscriptions)}
-    stored = {row.name: row for row in _of(subscriptions).order_by("name").select_for_update()}
-    _remove([row for name, row in stored.items() if name not in wanted], "not part of the plan")
-    different = [new for new in wanted.values() if _differs(new, stored.get(new.name))]
+    expected = {new.name: new for new in _expected_schedules(subscriptions)}
+    stored = {row.name: row for row in _stored(subscriptions).order_by("name").select_for_update()}
+    _remove([row for name, row in stored.items() if name not in expected], "not part of the plan")
+    different = [new for new in expected.values() if _differs(new, stored.get(new.name))]
     if different:
         now = database_now()
         by_owner = {owner_of(row.pk): row for row in subscriptions}
@@ -59,34 +59,36 @@ def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
 
 
 def remove_schedules_for(subscriptions: Sequence[PlanSubscription], reason: str) -> None:
-    """Remove the schedules of these subscriptions, which the caller has locked, and cancel their
-    jobs that wait."""
-    _remove(list(_of(subscriptions).order_by("name").select_for_update()), reason)
+    """Remove the schedules of these subscriptions, and cancel their waiting jobs. The caller has
+    locked the subscriptions."""
+    _remove(list(_stored(subscriptions).order_by("name").select_for_update()), reason)
 
 
 def wrong(subscriptions: Sequence[PlanSubscription]) -> list[PlanSubscription]:
-    """Return those whose schedules are not exactly those of their plan."""
-    wanted = {new.name: new for new in _wanted(subscriptions)}
-    stored = {row.name: row for row in _of(subscriptions)}
-    owners = {new.owner for name, new in wanted.items() if _differs(new, stored.get(name))}
-    owners |= {row.owner for name, row in stored.items() if name not in wanted}
+    """Return the subscriptions whose schedules do not match their plan."""
+    expected = {new.name: new for new in _expected_schedules(subscriptions)}
+    stored = {row.name: row for row in _stored(subscriptions)}
+    owners = {new.owner for name, new in expected.items() if _differs(new, stored.get(name))}
+    owners |= {row.owner for name, row in stored.items() if name not in expected}
     return [row for row in subscriptions if owner_of(row.pk) in owners]
 
 
 def next_runs(subscription: PlanSubscription) -> list[NextRun]:
-    """Return when the jobs of a subscription run next, the soonest first."""
-    times = dict(_of([subscription]).filter(enabled=True).values_list("handler", "next_run_at"))
+    """Return the next runs of a subscription's jobs, soonest first."""
+    times = dict(_stored([subscription]).filter(enabled=True).values_list("handler", "next_run_at"))
     jobs = PlanJob.objects.filter(plan=subscription.plan_id, handler__in=times)
     runs = [NextRun(job, times[job.handler]) for job in jobs]
     return sorted(runs, key=lambda run: (run.at, run.job.handler))
 
 
 def connect() -> None:
-    """Remove the schedules of a subscription whenever its row is deleted, as with its account."""
-    post_delete.connect(_deleted, PlanSubscription, dispatch_uid="subscriptions.plan_schedules")
+    """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
+    post_delete.connect(
+        _remove_after_delete, PlanSubscription, dispatch_uid="subscriptions.plan_schedules"
+    )
 
 
-def _deleted(instance: PlanSubscription, **kwargs: Any) -> None:
+def _remove_after_delete(instance: PlanSubscription, **kwargs: Any) -> None:
     remove_of_owners([owner_of(instance.pk)])
 
 
@@ -102,19 +104,18 @@ SELECT DISTINCT owner FROM (
 
 
 def owners_after(owner: str, limit: int) -> list[str]:
-    """Return the next owners of schedules of plans, in an order of their own; PREFIX is before the
-    first."""
+    """Return the owners of schedules of plans after `owner`, in byte order. Start with PREFIX."""
     rows = query(_OWNERS, after=owner, end=PREFIX + "\U0010ffff", limit=limit)
     return sorted((name for (name,) in rows), key=str.encode)
 
 
 def remove_of_owners(owners: Iterable[str]) -> int:
-    """Remove the schedules of owners whose subscription is deleted; return how many there were."""
-    reason = "the subscription to the plan is deleted"
+    """Remove the schedules of owners whose subscription was deleted; return their number."""
+    reason = "the subscription to the plan was deleted"
     return sum(remove_schedules(owner=owner, reason=reason) for owner in owners)
 
 
-def _wanted(subscriptions: Sequence[PlanSubscription]) -> Iterator[NewSchedule]:
+def _expected_schedules(subscriptions: Sequence[PlanSubscription]) -> Iterator[NewSchedule]:
     """Yield the schedules that these subscriptions should have."""
     jobs: dict[int, list[PlanJob]] = {row.plan_id: [] for row in subscriptions}
     for job in PlanJob.objects.using(DATABASE).filter(plan__in=list(jobs), installed=True):
@@ -132,14 +133,17 @@ def _wanted(subscriptions: Sequence[PlanSubscription]) -> Iterator[NewSchedule]:
             )
 
 
-def _of(subscriptions: Sequence[PlanSubscription]) -> QuerySet[Schedule]:
+def _stored(subscriptions: Sequence[PlanSubscription]) -> QuerySet[Schedule]:
     owners = [owner_of(row.pk) for row in subscriptions]
     return Schedule.objects.using(DATABASE).filter(owner__in=owners)
 
 
 def _differs(new: NewSchedule, old: Schedule | None) -> bool:
-    """Whether it has to be written. What this process cannot write is left to the others: while a
-    new version is deployed, the handlers of a new domain are not known to all of them."""
+    """Return whether the schedule has to be written.
+
+    False for a handler that this process does not know: during a deployment, processes of the old
+    version do not know the handlers of a new domain.
+    """
     same = (
         old is not None
         and all(getattr(old, name) == getattr(new, name) for name in _TIMING)
@@ -158,7 +162,7 @@ def _with_next_run(
 
 
 def _remove(rows: Sequence[Schedule], reason: str) -> None:
-    """Remove these schedules, which are locked. Afterwards it is known which jobs had not begun."""
+    """Remove these locked schedules, then keep their last runs, which depend on cancelled jobs."""
     if rows:
         remove_schedules([row.name for row in rows], reason=reason)
         last_runs.keep([(int(row.owner.removeprefix(PREFIX)), row) for row in rows])

@@ -1,8 +1,8 @@
-"""The moves of subscriptions: see the picture in `tailrace.subscriptions.models.plan`.
+"""The moves of subscriptions: see the diagram in `tailrace.subscriptions.models.plan`.
 
-Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail. The rows
-of subscriptions are locked first, in the order of their ids, so that moves of the same subscription
-follow each other, however many there are.
+Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail. The
+subscriptions are locked first, in the order of their ids, so that concurrent moves of the same
+subscription run one after the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,15 +34,15 @@ status <> 'cancelled' AND (
 
 @dataclass(slots=True)
 class MoveResult:
-    """What became of the subscriptions that were to be moved."""
+    """The ids of changed subscriptions, and the reasons for the others."""
 
     changed: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
-    """Why the others were not, by id."""
+    """The reason why a subscription was not changed, by id."""
 
 
 def mark_past_due(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """A payment is missing: the jobs of these subscriptions run for PLAN_GRACE_DAYS more."""
+    """Mark active subscriptions as past due: their jobs run for another PLAN_GRACE_DAYS."""
     days = settings.PLAN_GRACE_DAYS
     with transaction.atomic():
         lock(ids)
@@ -64,23 +64,23 @@ def end_grace(ids: Sequence[int]) -> MoveResult:
         over = f"status = 'past_due' AND grace_until <= {clock.NOW}"
         changed = update("grace_until = NULL", over, ids)
         remove_schedules_for(changed, "the payment is past due and the grace is over")
-        _record(Action.GRACE_ENDED, changed, "its jobs do not run any more", None)
+        _record(Action.GRACE_ENDED, changed, "its jobs no longer run", None)
     return _result(ids, changed)
 
 
 def cancel(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """Remove the schedules at once, and cancel their jobs that wait; running ones are asked to
+    """Cancel subscriptions: remove their schedules, cancel waiting jobs, and ask running jobs to
     stop."""
     with transaction.atomic():
         lock(ids)
         changed = update("status = 'cancelled', grace_until = NULL", "status <> 'cancelled'", ids)
-        remove_schedules_for(changed, "the subscription to the plan is cancelled")
+        remove_schedules_for(changed, "the subscription to the plan was cancelled")
         _record(Action.CANCELLED, changed, reason, by)
     return _result(ids, changed)
 
 
 def resume(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """Make past due and cancelled subscriptions active again, with their schedules."""
+    """Make past due and cancelled subscriptions active again, and write their schedules."""
     with transaction.atomic():
         lock(ids)
         changed = update("status = 'active', grace_until = NULL", "status <> 'active'", ids)
@@ -97,8 +97,10 @@ def change(
     time_zone: str | None = None,
     by: User | None = None,
 ) -> MoveResult:
-    """Change the plan, the anchor day or the time zone (those that are given) of subscriptions that
-    are not cancelled. What has run in its present period does not run again in it."""
+    """Change the given values of subscriptions that are not cancelled.
+
+    A job that has run in its current period does not run again in it.
+    """
     with transaction.atomic():
         before = {row.pk: row for row in lock(ids)}
         new = {"plan": plan and plan.pk, "day": anchor_day, "zone": time_zone}
@@ -107,7 +109,7 @@ def change(
         names = dict(Plan.objects.values_list("pk", "name")) if changed else {}
         details = {row.pk: _difference(before[row.pk], row, names) for row in changed}
         changes.record(Action.CHANGED, details, by)
-    return _result(ids, changed, same="nothing of it changes")
+    return _result(ids, changed, unchanged_reason="it already has these values")
 
 
 def _record(action: str, rows: Sequence[PlanSubscription], details: str, by: User | None) -> None:
@@ -123,15 +125,21 @@ def _difference(old: PlanSubscription, new: PlanSubscription, plans: Mapping[int
     return ", ".join(f"{name}: {a} → {b}" for name, (a, b) in pairs.items() if a != b)
 
 
-def _result(ids: Sequence[int], changed: Sequence[PlanSubscription], same: str = "") -> MoveResult:
-    """Return what became of these ids; `same` is why one that is not cancelled was refused."""
+def _result(
+    ids: Sequence[int], changed: Sequence[PlanSubscription], unchanged_reason: str = ""
+) -> MoveResult:
+    """Return the result for these ids. A subscription that was not changed is refused because of
+    its status, or with `unchanged_reason` if it is given and the subscription is not cancelled."""
     done = {row.pk for row in changed}
     others = [id for id in ids if id not in done]
     rows = PlanSubscription.objects.using(DATABASE).filter(pk__in=others) if others else []
-    reasons = {row.pk: _state(row) if row.is_cancelled else same or _state(row) for row in rows}
+    reasons = {
+        row.pk: _status_reason(row) if row.is_cancelled else unchanged_reason or _status_reason(row)
+        for row in rows
+    }
     refused = {id: reasons.get(id, "there is no such subscription") for id in others}
     return MoveResult(changed=sorted(done), refused=refused)
 
 
-def _state(row: PlanSubscription) -> str:
+def _status_reason(row: PlanSubscription) -> str:
     return f"it is {row.get_status_display()}"

@@ -1,9 +1,10 @@
-"""When the jobs of a plan run.
+"""The times at which the jobs of a plan run.
 
 A job runs at its regular times, in the time zone of the subscription: every day, every week on the
-weekday of the anchor day, or every month on the anchor day. From one regular time to the next is a
-period, in which it runs at most once. The times are spread over WINDOW_HOURS of the night, by the
-name of the schedule: it is of the subscription and the handler, so a change of plan keeps them.
+weekday of the anchor day, or every month on the anchor day. The time from one regular time to the
+next is a period, in which the job runs at most once. The regular times are spread over WINDOW_HOURS
+of the night by the name of the schedule. The name consists of subscription and handler, so a change
+of plan does not change the times.
 """
 
 from datetime import datetime, timedelta
@@ -15,17 +16,17 @@ from tailrace.subscriptions.models import PlanJob
 WINDOW_START, WINDOW_HOURS = 1, 4
 """The hour at which the window begins, and its length."""
 SOON = timedelta(hours=1)
-"""The first run of a job comes within this time."""
+"""A job first runs within this time."""
 NEAR = 2 * SOON
-"""A regular time that is nearer than this is the first run."""
+"""If the next regular time is within this time, the job first runs then."""
 LAST_DAYS = 29
-"""From this anchor day on, a monthly job runs on the last day of the month: every month has one."""
+"""From this anchor day on, a monthly job runs on the last day of the month."""
 
 
 def cron_of(frequency: str, anchor_day: int) -> str:
-    """Return the cron expression of the beginning of the window.
+    """Return the cron expression of the start of the window.
 
-    The weekday of a day is that of a month which begins on a Monday: 1 is Monday, 7 Sunday.
+    Anchor day 1 means Monday, 7 Sunday, 8 Monday again …
     """
     if frequency == PlanJob.Frequency.DAILY:
         days = "* * *"
@@ -41,9 +42,9 @@ def next_run(
 ) -> datetime:
     """Return the next run of a schedule that is new, or whose times changed at `now`.
 
-    `due` is its next run by the times before. If it has come it stays, as if it had been handled in
-    time. If the job has run in the present period, the next run is the next regular time. If not,
-    it comes soon, or at the next regular time if that is near.
+    `due` is the next run by its old times; if it is in the past, it is returned unchanged. If the
+    job has run in the current period, the next run is the next regular time. Otherwise it is within
+    an hour, or at the next regular time if this is within NEAR.
     """
     if due is not None and due <= now:
         return due
@@ -56,7 +57,8 @@ def next_run(
 
 
 def _may_be_near(schedule: Schedule, now: datetime) -> bool:
-    """Whether the regular time of some day is near: most often it is not, and no cron is read."""
+    """Return False if no day's regular time is within NEAR; then the cron expression need not be
+    evaluated."""
     local = (now - schedule.offset).astimezone(ZoneInfo(schedule.time_zone))
     away = (WINDOW_START * 60 - local.hour * 60 - local.minute) % (24 * 60)
-    return timedelta(minutes=away) <= NEAR + timedelta(hours=1)  # an hour for clocks turned back
+    return timedelta(minutes=away) <= NEAR + timedelta(hours=1)  # clocks may be set back an hour

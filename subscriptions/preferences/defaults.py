@@ -1,9 +1,9 @@
-"""The default subscriptions, which hold for everybody who has chosen nothing.
+"""The default subscriptions, which apply to users and groups without a subscription of their own.
 
-Each subscribable event type gets one row per receiver role and channel that it offers: on, unless
-the role or the channel is declared with `by_default` false; in digests if the type says so by
-`default_pace`. Operators switch them in the admin. An existing row is never changed, so switch one
-off rather than delete it.
+Each subscribable event type gets one row per receiver role and offered channel. The row is on,
+unless the role or the channel has `by_default = False`. Its pace is the type's `default_pace`, if
+the channel has digests. Operators edit the rows in the admin. An existing row is never changed
+here, but a deleted row is created again: switch a row off instead of deleting it.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ TABLE = EventSubscription._meta.db_table
 
 
 def create_missing(**kwargs: Any) -> None:
-    """Create the default rows that are missing. Runs after each migrate."""
+    """Create the missing default rows. Runs after each `migrate`."""
     [(migrated,)] = query("SELECT to_regclass(%(table)s) IS NOT NULL", table=TABLE)
-    if migrated:  # else as after `migrate tailrace_subscriptions zero`
+    if migrated:  # false after `migrate tailrace_subscriptions zero`
         EventSubscription.objects.bulk_create(_rows(), ignore_conflicts=True)
 
 

@@ -1,6 +1,6 @@
-"""Switch one thing off with one click, and back on with another.
+"""Switch a channel off for some topics with one click, and undo it with another.
 
-What stood there before is in a signed text, the undo: nothing is stored for it.
+The settings before are in a signed text, the undo token; the database does not store them.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,22 @@ from django.db.models import QuerySet
 from tailrace.subscriptions.models import EventSubscription
 
 MAX_AGE = 7 * 86_400
-"""Seconds for which an undo can be used."""
+"""Seconds for which an undo token is valid."""
 _SALT = "tailrace.mute"
 _FIELDS = ("state", "pace", "subject_pattern")
 _OFF = (EventSubscription.State.OFF.value, EventSubscription.Pace.INSTANT.value, "")
 
-Before = tuple[str, str, str]
+_Setting = tuple[str, str, str]
+"""The values of _FIELDS."""
 
 
 @transaction.atomic
 def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
-    """Switch the channel off for each event type and role; return the undo, which is empty if all
-    of it was off before. Repeating it changes nothing."""
-    before: list[tuple[str, str, Before | None]] = []
+    """Switch the channel off for each event type and role. Safe to repeat.
+
+    Return the undo token, or an empty text if the channel was off for all of them.
+    """
+    before: list[tuple[str, str, _Setting | None]] = []
     for event_type, role in topics:
         rows = _rows(user, channel, event_type, role)
         row = rows.select_for_update().values_list(*_FIELDS).first()
@@ -42,9 +45,9 @@ def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
 
 @transaction.atomic
 def unmute(user: User, undo: str) -> bool:
-    """Restore what stood there before; False if the text is not one of this user's, or too old.
+    """Restore the settings in the undo token, except settings that were changed after muting.
 
-    What was changed since stays as it is.
+    Return False if the token is invalid, expired, or belongs to another user.
     """
     try:
         owner, channel, before = signing.loads(undo, salt=_SALT, max_age=MAX_AGE)

@@ -1,7 +1,8 @@
-"""All that a person can be notified of, by topic, role and channel, and which setting counts.
+"""The options of a user, by topic, role and channel, and the setting that applies to each.
 
-A topic is an event type, a family of them, or `*`. A person's own setting for a topic overrides
-the group's, which overrides the default; of each, the one for the nearest topic counts.
+A topic is an event type, a family of event types, or `*`. A user's own setting overrides the
+settings of the user's groups, which override the default. Among settings of the same owner, the
+one for the nearest topic applies.
 """
 
 from collections import defaultdict
@@ -24,24 +25,24 @@ from tailrace.subscriptions.types.subscribable import (
 )
 
 MAX_NOTIFICATIONS = 1000
-"""Notifications that are examined to find the roles in which somebody was notified."""
+"""The number of notifications that are examined to find the roles of a user."""
 
 
 class UnknownTopic(LookupError):
-    """There is no topic of this name, or it is not offered in this role by this channel."""
+    """There is no topic with this name, or it is not offered in this role by this channel."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A topic, in a role, by a channel; and the settings that apply to it."""
+    """A topic, role and channel, and the settings that apply to them."""
 
     topic: "Topic"
     role: str
     channel: str
     own: EventSubscription | None
-    """The person's, perhaps for a wider topic."""
+    """The user's own setting, perhaps for a wider topic."""
     groups: Sequence[EventSubscription]
-    """Those of the person's groups: each counts where the role is held through the group."""
+    """The settings of the user's groups. Each applies if the role is held through that group."""
     default: EventSubscription | None
 
     @property
@@ -50,19 +51,19 @@ class Option:
 
     @property
     def exact(self) -> EventSubscription | None:
-        """The person's own row for this very topic."""
+        """The user's own setting for exactly this topic."""
         return self.own if self.own and self.own.event_type == self.topic.name else None
 
     @property
     def kind(self) -> str:
-        """Which setting is shown: `own`, `wider` (own, for a wider topic) or `default`."""
+        """The kind of the displayed setting: `own`, `wider` (own, for a wider topic), `default`."""
         if self.own is None:
             return "default"
         return "own" if self.exact else "wider"
 
     @property
     def by_type(self) -> bool:
-        """Whether it has no setting, and the default differs by type."""
+        """Whether there is no setting for this wide topic: the defaults differ by event type."""
         return not (self.own or self.default) and self.topic.is_wide
 
     @property
@@ -72,11 +73,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Topic:
-    """An event type, a family of them, or everything."""
+    """An event type, a family of event types, or everything."""
 
     name: str
     types: Sequence[type[EventType]]
-    """Those that it covers."""
+    """The event types that the topic covers."""
 
     @property
     def title(self) -> str:
@@ -86,12 +87,12 @@ class Topic:
 
     @property
     def short_name(self) -> str:
-        """What people call it: `Requests and reviews` for `builds.request`."""
+        """The name that users see: `Requests and reviews` for `builds.request`."""
         return "Everything" if self.name == EVERYTHING else family_title(self.name, self.types[0])
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is a family or everything."""
+        """Whether the topic is a family or everything."""
         return find_type(self.name) is None
 
     @property
@@ -101,19 +102,19 @@ class Topic:
 
     @property
     def family(self) -> str:
-        """The family under which it is shown."""
+        """The family under which the topic is shown."""
         event_type = find_type(self.name)
         return family_of(event_type) if event_type else self.name
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Its name and the wider ones, the nearest first."""
+        """The names of this topic and of the wider topics, nearest first."""
         names = topic_names(self.types[0])
         return names[names.index(self.name) :]
 
     @cached_property
     def offers(self) -> dict[str, set[str]]:
-        """The channels of each role, the roles in the order of the types."""
+        """The offered channels by role. The roles are in the order of the event types."""
         channels: dict[str, set[str]] = defaultdict(set)
         for event_type in self.types:
             for role in receiver_roles(event_type):
@@ -122,7 +123,7 @@ class Topic:
 
 
 def describe(row: EventSubscription | None) -> str:
-    """Return `off`, `on`, `daily`, `on: devel:*`; without a row it is off."""
+    """Return a text such as `off`, `on`, `daily` or `on: devel:*`; `off` without a row."""
     if row is None or row.state == EventSubscription.State.OFF:
         return "off"
     setting = "on" if row.pace == EventSubscription.Pace.INSTANT else str(row.pace)
@@ -130,7 +131,7 @@ def describe(row: EventSubscription | None) -> str:
 
 
 def families() -> dict[str, list[type[EventType]]]:
-    """Return the types that can be subscribed to, by the family under which they are shown."""
+    """Return the subscribable event types, by the family under which they are shown."""
     types: dict[str, list[type[EventType]]] = defaultdict(list)
     for event_type in all_types():
         if is_subscribable(event_type):
@@ -139,7 +140,7 @@ def families() -> dict[str, list[type[EventType]]]:
 
 
 def find_topic(name: str) -> Topic:
-    """Return the topic of this name, or raise UnknownTopic."""
+    """Return the topic with this name, or raise UnknownTopic."""
     types = [cls for cls in all_types() if name in topic_names(cls) and is_subscribable(cls)]
     if not types:
         raise UnknownTopic(name)
@@ -147,7 +148,7 @@ def find_topic(name: str) -> Topic:
 
 
 class UserOptions:
-    """The settings that apply to a person: own, of the person's groups, and the defaults."""
+    """The settings that apply to a user: own settings, settings of groups, and defaults."""
 
     def __init__(self, user: User, topics: Iterable[Topic]) -> None:
         names = {name for topic in topics for name in topic.names}
@@ -162,18 +163,18 @@ class UserOptions:
 
     def option(self, topic: Topic, role: str, channel: str) -> Option:
         """Return the settings for the topic in this role by this channel."""
-        of_groups = (self._nearest(None, group, topic, role, channel) for group in self._groups)
+        group_rows = (self._nearest(None, group, topic, role, channel) for group in self._groups)
         return Option(
             topic=topic,
             role=role,
             channel=channel,
             own=self._nearest(self._user, None, topic, role, channel),
-            groups=[row for row in of_groups if row],
+            groups=[row for row in group_rows if row],
             default=self._nearest(None, None, topic, role, channel),
         )
 
     def table(self, topic: Topic, keys: Sequence[str]) -> dict[str, list[Option | None]]:
-        """Return by role an option for each of the channels, None where it is not offered."""
+        """Return by role one option per channel in `keys`, None if the channel is not offered."""
         return {
             role: [self.option(topic, role, key) if key in offered else None for key in keys]
             for role, offered in topic.offers.items()
@@ -187,7 +188,7 @@ class UserOptions:
 
 
 def find_option(user: User, name: str, role: str, channel: str) -> Option:
-    """Return one option of the person, or raise UnknownTopic."""
+    """Return one option of the user, or raise UnknownTopic."""
     topic = find_topic(name)
     if channel not in topic.offers.get(role, ()):
         raise UnknownTopic(f"{name} as {role} by {channel}")
@@ -195,13 +196,13 @@ def find_option(user: User, name: str, role: str, channel: str) -> Option:
 
 
 def notified_roles(user: User) -> set[str]:
-    """Return the roles in which the user was notified of something."""
+    """Return the roles in which the user was notified of an event."""
     notifications = Notification.objects.filter(user=user).order_by()
     return set(notifications.values_list("role", flat=True)[:MAX_NOTIFICATIONS])
 
 
 def unreachable_channels(user: User) -> dict[str, str]:
-    """Return the channels that do not reach the user, and why, in words."""
+    """Return the channels that cannot reach the user, each with the reason as text."""
     channels = all_channels()
     columns = ", ".join(f"({channel.reaches_user}) IS TRUE" for channel in channels.values())
     (reached,) = query(f"SELECT {columns} FROM auth_user u WHERE u.id = %(user)s", user=user.pk)

@@ -19,17 +19,17 @@ class EventSummary(Out):
     subject: str
     title: str
     link: str
-    """Where to read more; empty if there is no such page."""
+    """The page with more details; empty if there is none."""
     occurred_at: datetime
 
     @property
     def safe_link(self) -> str:
-        """The link, if a page may show it: a web address or a path of this site."""
+        """The link if it is an HTTP URL or a path of this site, else an empty text."""
         return self.link if self.link.startswith(("https://", "http://", "/")) else ""
 
 
 def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]:
-    """Return summaries by id, without the events that the user may not read."""
+    """Return summaries by event id, without the events that the user may not read."""
     events = list(events)
     readable = may_read(user, events)
     return {event.id: _summary(event) for event in events if event.id in readable}

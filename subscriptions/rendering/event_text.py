@@ -1,8 +1,8 @@
-"""Render an event as text, by the templates of its type, or as a plain line if they fail.
+"""Render an event as text with the templates of its type, or as a plain line if they fail.
 
 The templates of a type or family are `tailrace/events/<name>.title.txt`, `.txt` and `.html`; the
-most particular one counts (see topic_names). Those ending in .html are fragments and escape what
-they show. Their context is `event`, `payload`, `description`, `link` and `title`.
+most specific one is used (see topic_names). The .html templates are fragments with autoescaping.
+The context is `event`, `payload`, `description`, `link` and `title`.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ class EventText:
     """One line."""
     text: str
     html: str
-    """A fragment, safe to show."""
+    """A fragment; values are escaped."""
     link: str
 
 
 def render_event(event: Recorded, more: Mapping[str, Any] | None = None) -> EventText:
-    """Render the event; its templates are given `more`, too.
+    """Render the event. `more` is added to the context of its templates.
 
-    Never raises: what a template raises is logged.
+    Never raises: errors of templates are logged.
     """
     plain = plain_line(event)
     link = _link(event)
@@ -92,7 +92,7 @@ def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
 
 @cache
 def _report_missing(event_type: str) -> None:
-    """Log once per process that a type has no template."""
+    """Log, once per process and type, that an event type has no template."""
     log.warning(
         "event_text.no_template", event_type=event_type, wanted=f"tailrace/events/{event_type}.txt"
     )

@@ -1,4 +1,4 @@
-"""Template filters for the options of a person."""
+"""Template filters for the options of a user."""
 
 from urllib.parse import urlencode
 

@@ -1,6 +1,6 @@
-"""What the rest of subscriptions needs to know of a channel: its key, and whom it reaches.
+"""The declarations of channels: their keys, and the users and groups that they reach.
 
-The channels themselves are the handlers in `channels`, a module or package of any installed app.
+The channels are the handlers in `channels`, a module or package of any installed app.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +14,7 @@ from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """A job that brings an event to a recipient: `routing_key` begins with the recipient."""
+    """A new job that sends an event to a recipient; `routing_key` begins with its RecipientKey."""
 
     recipient: Recipient
     routing_key: str
@@ -24,37 +24,38 @@ class NewDelivery:
 class ChannelType:
     """The declarations of a channel.
 
-    Event types offer it by `can_<key>`, or by that of the channel it is `offered_like`. Whom it
-    reaches is SQL, since the audience of an event is found by one statement.
+    An event type offers the channel if its `can_<key>` is true. Without this attribute,
+    `can_<offered_like>` decides. The conditions `reaches_user` and `reaches_group` are SQL, since
+    one statement finds all recipients.
     """
 
     name: ClassVar[str]
     """The handler's name."""
     key: ClassVar[str] = ""
-    """Its name in subscriptions: mail, rss …"""
+    """The channel's name in subscriptions: mail, rss …"""
     offered_like: ClassVar[str] = ""
-    """The channel whose `can_<key>` counts where an event type has none for this one."""
+    """The key of the channel whose `can_<key>` applies to event types without `can_<own key>`."""
     by_default: ClassVar[bool] = True
-    """Whether the default rows for it are on."""
+    """Whether the default subscriptions of this channel are on."""
     reaches_user: ClassVar[str] = "true"
     """SQL condition on `u`, a row of auth_user."""
-    unreachable_because: ClassVar[str] = "there is no way to reach them"
-    """What a user whom it does not reach is missing, in words."""
+    unreachable_because: ClassVar[str] = "no address"
+    """What a user needs, and lacks, to be reached: a text such as `no mail address`."""
     reaches_group: ClassVar[str] = "false"
     """SQL condition on `a`, a group's row of tailrace_subscriptions_groupaddress (NULLs if it has
-    none): true where the group is notified as one recipient; else its members are notified."""
+    none): whether the group is notified as one recipient. Otherwise its members are notified."""
     has_digests: ClassVar[bool] = False
     """Whether subscriptions may choose hourly, daily or weekly digests."""
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
-        """Yield the jobs for these recipients: one each, unless a channel overrides it."""
+        """Yield the jobs for these recipients: one per recipient, unless a channel overrides it."""
         for recipient in recipients:
             yield NewDelivery(recipient, str(recipient.key))
 
     @classmethod
     def deliveries_without_job(cls, event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
-        """Return the event and recipient of deliveries that were made or planned without a job."""
+        """Return event id and recipient of each delivery that was made or planned without a job."""
         return set()
 
 

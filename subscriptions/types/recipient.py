@@ -1,14 +1,14 @@
-"""Who is notified: the recipients of an event, and the keys that name them in jobs."""
+"""The recipients of an event, and their keys in jobs."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class RecipientKey:
-    """A user or a group, as the routing key of a job names them: `user:5` or `group:3`.
+    """A user or a group, as in the routing key of a job: `user:5` or `group:3`.
 
-    A channel that sends to several addresses of a user appends one: `user:5:endpoint:7`. A message
-    that is sent once more, to the same address, has the job that sent it first, and a number:
+    A channel that sends to several addresses of a user appends the address: `user:5:endpoint:7`.
+    If a message is sent again to the same address, the id of its first job and a number follow:
     `user:5:endpoint:7:again:42:1`.
     """
 
@@ -17,7 +17,7 @@ class RecipientKey:
 
     @classmethod
     def parse(cls, routing_key: str) -> "RecipientKey | None":
-        """Return whom the routing key names, or None."""
+        """Return the user or group of the routing key, or None if it has another form."""
         match routing_key.split(":"):
             case ["user", id] | ["user", id, _, _] | ["user", id, _, _, "again", _, _] if (
                 id.isdecimal()
@@ -36,7 +36,7 @@ class RecipientKey:
 
 
 def address_id(routing_key: str) -> int:
-    """Return the number behind `user:ID:endpoint:` or `user:ID:device:`; 0 if there is none."""
+    """Return the id after `user:ID:endpoint:` or `user:ID:device:`, or 0 if there is none."""
     match routing_key.split(":"):
         case [_, _, _, id, *_] if id.isdecimal():
             return int(id)
@@ -44,7 +44,8 @@ def address_id(routing_key: str) -> int:
 
 
 def first_job(routing_key: str) -> int:
-    """Return the job whose message this one sends again; 0 if it is the first."""
+    """Return the id of the job whose message is sent again, or 0 if it is sent for the first
+    time."""
     match routing_key.split(":"):
         case [_, _, _, _, "again", job, _] if job.isdecimal():
             return int(job)
@@ -52,7 +53,7 @@ def first_job(routing_key: str) -> int:
 
 
 def again(routing_key: str, job_id: int, number: int) -> str:
-    """Return the routing key of the job that sends the message of `job_id` again."""
+    """Return the routing key of a job that sends the message of the job `job_id` again."""
     return f"{routing_key}:again:{job_id}:{number}"
 
 
@@ -65,10 +66,10 @@ class Recipient:
     user_id: int | None
     group_id: int | None
     role: str
-    """The reason."""
+    """The role because of which the recipient is notified."""
     pace: str = "instant"
     subscription_id: int | None = field(default=None, compare=False)
-    """The row that decided."""
+    """The deciding subscription."""
 
     @property
     def key(self) -> RecipientKey:

@@ -1,11 +1,11 @@
-"""Receiver roles: functions that return who holds a role for the subject of an event.
+"""Receiver roles: functions that return the holders of a role for the subject of an event.
 
-An app declares its roles in `roles.py`:
+An app declares its roles in `roles.py`, which is imported at start-up:
 
     @role("maintainer")
     def maintainer(event: Recorded) -> Receivers: ...
 
-They are imported at start-up, and event types name them in `receiver_roles`.
+Event types list the names of their roles in `receiver_roles`.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,14 +17,14 @@ from tailrace.events.publish import Recorded
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Who holds a role: logins of users and names of groups. Unknown ones are ignored."""
+    """The holders of a role: logins of users and names of groups. Unknown names are ignored."""
 
     users: frozenset[str] = field(default_factory=frozenset)
     groups: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
     def of(cls, users: Iterable[str] = (), groups: Iterable[str] = ()) -> Self:
-        """Build one from any iterables; empty names are left out."""
+        """Build receivers from any iterables; empty names are left out."""
         return cls(frozenset(filter(None, users)), frozenset(filter(None, groups)))
 
     def __or__(self, other: "Receivers") -> "Receivers":
@@ -39,12 +39,12 @@ Find = Callable[[Recorded], Receivers]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A registered role: call it with an event to get who holds it."""
+    """A registered role: call it with an event to get the role's holders."""
 
     name: str
     find: Find
     by_default: bool = True
-    """Whether its holders are notified unless somebody chose otherwise."""
+    """Whether the role's default subscriptions are on."""
 
     def __call__(self, event: Recorded) -> Receivers:
         return self.find(event)
@@ -54,7 +54,7 @@ _registry: dict[str, Role] = {}
 
 
 def role(name: str, *, by_default: bool = True) -> Callable[[Find], Find]:
-    """Register the function under `name`; a second function of that name is an error."""
+    """Register the function under `name`; raise ValueError if another module declares the name."""
 
     def register(function: Find) -> Find:
         other = _registry.get(name)
@@ -74,10 +74,10 @@ def find(name: str) -> Role | None:
 
 
 def role_words(name: str) -> str:
-    """Return the role's name as people read it."""
+    """Return the role's name for display: `stage owner` for `stage_owner`."""
     return name.replace("_", " ")
 
 
 def all_roles() -> list[Role]:
-    """Return every role, by name."""
+    """Return all roles, sorted by name."""
     return [_registry[name] for name in sorted(_registry)]

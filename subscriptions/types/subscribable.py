@@ -1,7 +1,7 @@
-"""What an event type declares about its recipients.
+"""The attributes of an event type that declare its recipients.
 
-People are notified of an event type that names receiver roles. The attributes are read one by one,
-with these defaults, so a type may inherit Subscribable or simply have some of them.
+Users can be notified of an event type that names receiver roles. Each attribute is read on its own
+and has a default, so a type may inherit Subscribable or define only some of the attributes.
 """
 
 import re
@@ -22,48 +22,50 @@ class Subscribable:
     """Mix into an event type, or into the base class of a family."""
 
     receiver_roles: ClassVar[Sequence[str]] = ()
-    """Names of roles, in order: the first one that a person holds is the reason."""
+    """Names of roles, in order: a user is notified in the first role that applies."""
     can_mail: ClassVar[bool] = False
     can_rss: ClassVar[bool] = False
     can_web: ClassVar[bool] = False
     default_pace: ClassVar[str] = "instant"
-    """Of the defaults of channels that have digests: `instant`, `hourly`, `daily` or `weekly`."""
+    """The pace of default subscriptions of channels that have digests: `instant`, `hourly`,
+    `daily` or `weekly`."""
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
-        """Return whether anybody may be notified of this event: False where that is sure."""
+        """Return False if certainly no user is to be notified of this event."""
         return True
 
     @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
-        """Return the ids of those of these events of which it is not known yet who holds a role,
-        and find it out: their jobs wait, for an hour at most, and call it again.
+        """Return the ids of the events whose role holders are not known yet, and fetch them.
 
-        It is called once for all events of the types that inherit it, so it should not use `cls`.
+        The jobs of these events wait, for an hour at most, and this method is called again. It is
+        called once for the events of all types that inherit it, so it should not use `cls`.
         """
         return set()
 
     @classmethod
     def thread(cls, event: Recorded) -> str:
-        """Return the key of the thread of mails, e.g. `request 12`; empty: the default."""
+        """Return the key of the event's mail thread, e.g. `request 12`; empty for the default."""
         return ""
 
     @classmethod
     def mail_headers(cls, event: Recorded) -> Mapping[str, str]:
-        """Return more headers of its mails, by names that begin with X-. Values are cleaned."""
+        """Return additional mail headers, whose names begin with `X-`. The values are cleaned."""
         return {}
 
     @classmethod
     def mail_contexts(cls, events: Sequence[Recorded]) -> Mapping[int, Mapping[str, Any] | None]:
-        """Return what the templates of a mail are given beside the event, by the event's id.
+        """Return additional context for the mail templates, by the event's id.
 
-        None: it is being fetched; the mail is put off for some seconds and this is called again.
+        None means that the context is being fetched: the mail is postponed for some seconds, and
+        this method is called again.
         """
         return {}
 
     @classmethod
     def link(cls, event: Recorded) -> str:
-        """Return the address where a person reads more; empty: none."""
+        """Return the URL of a page with more details, or an empty text."""
         return ""
 
 
@@ -72,8 +74,7 @@ def receiver_roles(event_type: type[EventType]) -> list[str]:
 
 
 def offered_channels(event_type: type[EventType]) -> list[str]:
-    """Return the channels by which events of this type may be sent: those whose `can_<channel>` is
-    true, or missing while that of the channel it is offered like is true."""
+    """Return the channels by which events of this type may be sent (see ChannelType)."""
     return [
         key
         for key, channel in all_channels().items()
@@ -84,7 +85,7 @@ def offered_channels(event_type: type[EventType]) -> list[str]:
 
 
 def may_notify(event: Recorded) -> bool:
-    """Return whether somebody can be notified of this event."""
+    """Return whether users can be notified of this event."""
     event_type: Any = event.event_type
     if event_type is None or not is_subscribable(event_type):
         return False
@@ -93,7 +94,7 @@ def may_notify(event: Recorded) -> bool:
 
 
 def unknown_receivers(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of those events of which it is not known yet who holds a role."""
+    """Return the ids of the events whose role holders are not known yet."""
     by_method: dict[Any, tuple[Any, list[Recorded]]] = {}
     for event in events:
         method: Any = getattr(event.event_type, "unknown_receivers", None)
@@ -104,17 +105,17 @@ def unknown_receivers(events: Iterable[Recorded]) -> set[int]:
 
 
 def is_subscribable(event_type: type[EventType]) -> bool:
-    """Return whether somebody can be notified of events of this type."""
+    """Return whether the type has receiver roles and offers a channel."""
     return bool(receiver_roles(event_type) and offered_channels(event_type))
 
 
 def link_of(event: Recorded) -> str:
-    """Return the address where a person reads more, or an empty string."""
+    """Return the URL of a page with more details, or an empty text."""
     return _call(event, "link")
 
 
 def mail_headers_of(event: Recorded) -> dict[str, str]:
-    """Return the headers that the event's type adds to its mails, at most MAX_HEADERS."""
+    """Return the mail headers that the event's type adds, at most MAX_HEADERS."""
     headers: Any = getattr(event.event_type, "mail_headers", None)
     values = headers(event).items() if callable(headers) else ()
     named = [(name, str(value)) for name, value in values if value not in (None, "")]
@@ -122,8 +123,8 @@ def mail_headers_of(event: Recorded) -> dict[str, str]:
 
 
 def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] | None]:
-    """Return what the templates of these events' mails are given beside the event, by its id;
-    None: not yet."""
+    """Return the additional context of the events' mail templates, by event id; None if it is
+    being fetched."""
     by_type: dict[Any, dict[int, Recorded]] = defaultdict(dict)
     for event in events:
         by_type[event.event_type][event.id] = event
@@ -136,7 +137,7 @@ def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] 
 
 
 def thread_of(event: Recorded) -> str:
-    """Return the key of the event's thread: the type's own, else its family and subject."""
+    """Return the key of the event's mail thread: from its type, else its family and subject."""
     family = family_of(event.event_type) if event.event_type else event.type
     return _call(event, "thread") or f"{family} {event.subject}"
 

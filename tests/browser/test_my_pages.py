@@ -202,7 +202,9 @@ def test_a_webhook_is_added_tested_and_deleted(
         at_once(1, lambda _: run_jobs(SendTest.name))  # the browser has this thread's event loop
         expect(page.locator("#log li").first).to_contain_text("delivered")
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator("main")).to_contain_text("Paused. Deliveries wait until you resume it.")
+    expect(page.locator("main")).to_contain_text(
+        "Paused. Deliveries wait until you resume the endpoint."
+    )
     page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("button", name="Delete").click()

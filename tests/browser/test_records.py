@@ -82,10 +82,10 @@ def test_records_are_searched_by_words_and_by_meaning(
     assert len(search.input_value()) == 500, "a browser takes no more"
     index.select_option("keyword")
     search.press("Enter")
-    expect(page.get_by_role("main")).to_contain_text("No record matches")
+    expect(page.get_by_role("main")).to_contain_text("No records match")
     look_at(page, f"records-none-{width}-{scheme}")
     page.goto(f"/records/?q={'snow+' * 200}")
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was searched")
+    expect(page.get_by_role("alert")).to_contain_text("The search failed")
     look_at(page, f"records-too-long-{width}-{scheme}")
 
 

@@ -32,5 +32,5 @@ def test_a_form_makes_a_job(
     page.fill("[name=payload-title]", "March")
     page.click("button:has-text('Run now')")
     page.wait_for_url("**/admin/tailrace_jobs/job/*/change/")
-    expect(page.locator("body")).to_contain_text("of test.requested is created")
+    expect(page.locator("body")).to_contain_text("of test.requested was created")
     assert Job.objects.get(handler=Requested.name).payload["month"] == "2026-03-01"

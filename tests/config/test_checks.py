@@ -94,7 +94,7 @@ def test_deploy_needs_the_public_host_and_signed_webhooks() -> None:
     }
     done = check("--deploy", **variables)
     assert "ALLOWED_HOSTS: does not contain tailrace.example.org" in done.stderr
-    assert "BUS_WEBHOOK_SECRET: is not set, and bus backend hook needs it" in done.stderr
+    assert "BUS_WEBHOOK_SECRET: is not set, but bus backend hook needs it" in done.stderr
     signed = check(
         "--deploy",
         **variables | {"PUBLIC_URL": "http://tailrace.example.org"},

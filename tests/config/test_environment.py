@@ -58,7 +58,11 @@ def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ),
         ("BUS_BACKENDS", "main=gopher://host", "BUS_BACKENDS: 'gopher' is not usable here"),
         ("BUS_BACKENDS", "amqp://host", "BUS_BACKENDS: 'amqp://host' has no name; write name=URL"),
-        ("BUS_BACKENDS", "a=file:///x,a=file:///y", "BUS_BACKENDS: 'file:///y' is there twice"),
+        (
+            "BUS_BACKENDS",
+            "a=file:///x,a=file:///y",
+            "BUS_BACKENDS: 'file:///y' has a name that is used twice",
+        ),
         ("EMAIL_URL", "imap://host", "EMAIL_URL: 'imap' is not usable here"),
     ],
 )
@@ -99,7 +103,7 @@ def test_no_message_holds_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
         ("smtp://a b.example.org", "'smtp://a b.example.org' is not one host; begin each URL with"),
         ("smtp://u:secret@a:25 smtp+tls://v:secret@a", "'a:25' is listed twice"),
         ("smtp://a filemail:///var/mail", "'filemail' cannot be one of several URLs: use only"),
-        ("smtp://u:secret/x@a", "is not a URL: a port is a number, and / ? # @ in a password are"),
+        ("smtp://u:secret/x@a", "is not a URL: the port must be a number; write / ? # @ in a"),
     ],
 )
 def test_a_wrong_mail_server_is_named(

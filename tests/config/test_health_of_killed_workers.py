@@ -16,7 +16,7 @@ from tests.jobs import operators
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working
 
-pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PAGES = ("/healthz", "/readyz")
 TOKEN = "a-token-of-monitoring"
 

@@ -18,7 +18,7 @@ from tests.kit import PATIENCE, empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
 
-pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TOKEN = "a-token-of-monitoring"
 
 

@@ -1,13 +1,18 @@
-"""A PostgreSQL that is away or too old is one line, without password and traceback."""
+"""A PostgreSQL that is away, too old or not migrated is one line, without password or traceback."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+from django.db import connection
+from psycopg import sql
 
+from tests.addresses import address
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers.old_postgres import old_postgres
 from tests.servers.platform import free_ports
@@ -33,7 +38,7 @@ def away(port: int) -> str:
 
 def too_old(port: int) -> str:
     return (
-        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', is of version 14, and Tailrace"
+        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', has version 14, but Tailrace"
         f" needs 15 or newer; upgrade it, or {WAY_OUT}"
     )
 
@@ -98,3 +103,25 @@ def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
     lines = log.read_text().splitlines()
     assert lines[0] == f"{away(port)}. Waiting for the server"
     assert not [line for line in lines if "Traceback" in line]
+
+
+@pytest.mark.django_db
+def test_a_database_without_our_tables_is_one_line_with_the_command_to_run() -> None:
+    settings = connection.settings_dict | {"NAME": f"empty_{os.getpid()}"}
+    name = sql.Identifier(settings["NAME"])
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        try:
+            done = subprocess.run(
+                [sys.executable, "manage.py", "queues"],
+                cwd=ROOT, env=environment(1, DATABASE_URL=address(settings)),
+                capture_output=True, text=True, timeout=PATIENCE,
+            )  # fmt: skip
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"tailrace: \d+ migrations are not applied \(relation \"tailrace_jobs_queue\" does not"
+        r" exist\); run `tailrace migrate`\n",
+        done.stderr,
+    ), done.stderr

@@ -219,7 +219,7 @@ def test_the_same_facts_in_different_order_do_not_deadlock() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_publisher_gives_up_on_a_fact_that_is_not_committed(monkeypatch) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
-    message = r"another open transaction holds this for too long: the event 'a' of 'feed'"
+    message = r"another open transaction has locked this for too long: the event 'a' of 'feed'"
     with transaction.atomic():
         publish(facts("a"))
         with pytest.raises(locks.Blocked, match=message):

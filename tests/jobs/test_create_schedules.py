@@ -132,7 +132,7 @@ def test_each_schedule_keeps_its_own_place_in_the_spread(clock) -> None:
         ({"name": "n" * 601}, "name has 601 characters"),
         ({"name": ""}, "name is empty"),
         ({"name": "a\0"}, "NUL"),
-        ({"owner": "code"}, "for those that handlers declare"),
+        ({"owner": "code"}, "reserved for schedules that handlers declare"),
     ],
 )
 def test_an_invalid_schedule_is_refused_and_none_is_created(fields: dict, words: str) -> None:

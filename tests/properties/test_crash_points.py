@@ -24,7 +24,7 @@ from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Batch
 from tests.sandbox.models import Effect
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 Crash = Callable[[str, str, int, str], Any]
 DUE_AT_ONCE = {"test.log", "test.keyed"}

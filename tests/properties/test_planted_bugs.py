@@ -19,12 +19,10 @@ from django.db import connection
 from psycopg import sql
 
 from tests.addresses import address
+from tests.config.copied_project import copy_project, copy_tests
 from tests.kit import ROOT
 
 pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-ROOMS = [path.parent.name for path in ROOT.glob("*/__init__.py")]
-FILES = ("conftest.py", "manage.py", "pyproject.toml")
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,16 @@ BUGS = {
                 "WHERE j.id = e.id",
             ),
         ),
-        "tests/properties/test_races.py::test_a_rescue_leaves_alone_what_is_being_settled",
+        "tests/properties/test_races.py::test_a_rescue_leaves_alone_what_is_being_renewed",
     ),
     "fan-out after the commit": Bug(
         (
             Change(
                 "jobs/engine/inserting/fan_out.py",
                 "fan_out",
-                "insert_jobs(jobs)\n",
-                "__import__('django').db.transaction.on_commit(lambda: insert_jobs(jobs))\n",
+                "insert_jobs(jobs, of_new_events=True)\n",
+                "__import__('django').db.transaction.on_commit("
+                "lambda: insert_jobs(jobs, of_new_events=True))\n",
             ),
         ),
         "tests/properties/test_crash_points.py"
@@ -185,22 +184,28 @@ class Copy:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Iterator[Copy]:
-    for room in ROOMS:
-        shutil.copytree(
-            ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "data")
-        )
-    for name in FILES:
-        shutil.copy(ROOT / name, tmp_path)
+    copy_project(tmp_path)
+    copy_tests(tmp_path)
     name = f"planted_{os.getpid()}"
     settings = connection.settings_dict | {"NAME": name}
     environment = {key: value for key, value in os.environ.items() if "XDIST" not in key}
-    yield Copy(
-        tmp_path,
-        environment | {"DATABASE_URL": address(settings), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    own = {
+        "DATABASE_URL": address(settings),
+        "TAILRACE_VAR": str(tmp_path / "var"),
+        "PYTHONPATH": str(tmp_path / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as server:
-        dropped = sql.Identifier(f"test_{name}")
-        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(dropped))
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield Copy(tmp_path, environment | own)
+        finally:
+            for database in (f"test_{name}", name):
+                server.execute(
+                    sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(
+                        sql.Identifier(database)
+                    )
+                )
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from tailrace.db.query import execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import lease
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
@@ -33,7 +34,7 @@ from tests.kit import (
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Ordered, Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 WAITING = """
@@ -88,6 +89,15 @@ def test_a_rescue_leaves_alone_what_is_being_settled(clock: Clock) -> None:
     job = Job.objects.get()
     assert (job.state, job.attempt) == ("completed", 1)
     assert not Attempt.objects.exists()
+
+
+def test_a_rescue_leaves_alone_what_is_being_renewed(clock: Clock) -> None:
+    enqueue(Working)
+    jobs = claimed("test.work")
+    clock.step(120)
+    assert meanwhile(lambda: lease.renew(jobs), rescue.rescue) == 0
+    assert (Job.objects.get().state, Job.objects.get().attempt) == ("running", 1)
+    assert rescue.rescue() == 0
 
 
 def test_what_is_being_rescued_is_not_settled(clock: Clock) -> None:

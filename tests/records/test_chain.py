@@ -89,7 +89,7 @@ def test_a_valid_deposition_waits_for_a_curator_if_it_should(
     assert row.state == "valid"
     assert Deposition.objects.get(pk=harvested_id).state == "published"
     job = Job.objects.get(handler="records.auto_approve_curation", state="skipped")
-    assert job.error == "it waits for a curator"
+    assert job.error == "the deposition waits for a curator"
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -155,4 +155,4 @@ def test_a_step_that_is_repeated_changes_nothing(run_jobs: Callable[..., int]) -
     run_jobs(*CHAIN)
     assert Event.objects.count() == before
     errors = Job.objects.filter(handler__in=CHAIN[:3]).values_list("error", flat=True)
-    assert set(errors) == {"the deposition is published already"}
+    assert set(errors) == {"the deposition is already published"}

@@ -161,7 +161,7 @@ def test_what_fails_is_retried_by_its_schedule_and_replayed(
         wait_until(partial(have_ended, gone, 1, "failed"))
         assert gone.get().error.startswith("there is no index 'former'; the indexes are")
         skipped = Job.objects.get(state="skipped")
-        assert (skipped.handler, skipped.error) == (CHAIN[1], "it waits for a curator")
+        assert (skipped.handler, skipped.error) == (CHAIN[1], "the deposition waits for a curator")
 
         # Failed jobs are replayed, one by the API and all by a command.
         Record.objects.update(title="sound")

@@ -93,7 +93,7 @@ def test_sources_are_pulled_on_demand_by_those_who_may_change_them(action, curso
     User.objects.all().delete()
     reply = client("view", "change").post(LIST, data, follow=True)
     assert "one will be read" in reply.content.decode()
-    assert "off is switched off" in reply.content.decode()
+    assert "off is paused" in reply.content.decode()
     assert Job.objects.get(handler=PULL).lane == str(rows[0].pk)
     rows[0].refresh_from_db()
     assert rows[0].cursor == cursor

@@ -209,19 +209,19 @@ def test_slow_trials_held_every_thread(
     curator: Program, outside: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(trial.AT_ONCE):
-        assert trial._places.acquire(blocking=False)
+        assert trial._trial_slots.acquire(blocking=False)
     try:
         problem(curator.post(f"{SOURCES}/try", body(outside.url)), 503, "busy")
         assert outside.requests == []
     finally:
         for _ in range(trial.AT_ONCE):
-            trial._places.release()
+            trial._trial_slots.release()
     release = threading.Event()
     outside.before = lambda request: release.wait(10) and None
     monkeypatch.setattr(trial, "SECONDS", 0.3)
     try:
         tried = curator.post(f"{SOURCES}/try", body(outside.url)).json()
-        assert tried["problem"] == "The source gave no page in 0.3 seconds"
+        assert tried["problem"] == "The source sent no page within 0.3 seconds"
     finally:
         release.set()
     monkeypatch.undo()
@@ -271,7 +271,7 @@ def test_a_source_took_the_records_of_another_by_its_name(
 ) -> None:
     row = source("victim", kind="json", url="https://example.org/feed")
     answer = curator.post(SOURCES, body(outside.url, name="victim"))
-    assert "there is a source" in problem(answer, 422, "invalid")["detail"]
+    assert "a source named 'victim' already exists" in problem(answer, 422, "invalid")["detail"]
     problem(curator.patch(f"{SOURCES}/{row.pk}", {"name": "other"}), 422, "invalid")
 
 

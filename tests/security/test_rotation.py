@@ -64,7 +64,9 @@ def test_no_number_of_rotations_drops_a_secret_or_grows_the_header(clock: Any) -
         endpoints.rotate(endpoint)
         clock.step(60)
     before = Endpoint.objects.values().get()
-    with pytest.raises(endpoints.EndpointError, match="5 old secrets of this endpoint still sign"):
+    with pytest.raises(
+        endpoints.EndpointError, match="5 old secrets of this endpoint are still valid"
+    ):
         endpoints.rotate(endpoint)
     assert Endpoint.objects.values().get() == before
     ann = Program(endpoint.user, "endpoints")
@@ -72,7 +74,7 @@ def test_no_number_of_rotations_drops_a_secret_or_grows_the_header(clock: Any) -
     assert "delete the endpoint" in result["detail"]
     page = Visitor(endpoint.user)
     assert page.post(f"/me/endpoints/{endpoint.pk}/rotate").status_code == 302
-    assert "still sign" in page.text(f"/me/endpoints/{endpoint.pk}")
+    assert "are still valid" in page.text(f"/me/endpoints/{endpoint.pk}")
     clock.step(24 * HOUR - 5 * 60)
     endpoints.rotate(endpoint)
     endpoint.refresh_from_db()

@@ -34,7 +34,7 @@ def test_a_closed_record_showed_up_in_a_search(index: str, text: str) -> None:
     assert answer.status_code == 200
     assert answer.json()["items"] == []
     page = Visitor(ann.user).get("/records/", q=text, index=index)
-    assert "No record matches" in words(page)
+    assert "No records match" in words(page)
 
 
 def test_a_record_that_became_closed_was_still_found_by_its_index_entries() -> None:

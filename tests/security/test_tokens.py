@@ -141,7 +141,7 @@ def test_the_platforms_own_events_are_nobodys() -> None:
     ann = of_token(*tokens.event_type_names())
     for type in ("builds.sync_lost", "builds.log_reset", "builds.unknown", "events.quarantined"):
         result = problem(send(ann, type, {}), 403, "event-not-allowed")
-        assert "recorded by the platform alone" in result["detail"]
+        assert "only the platform may record" in result["detail"]
         with pytest.raises(tokens.WrongToken):
             tokens.make(ann.user, "x", ["events:write"], event_types=[type], event_source="/ci")
 
@@ -167,7 +167,7 @@ def test_a_token_from_before_records_nothing() -> None:
     ApiToken.objects.filter(name="ci").update(event_types=[], event_source="")
     for source_ in ("/ci", "obs:main:1"):
         result = problem(send(ann, "stage.premiere", {}, source=source_), 403, "event-not-allowed")
-        assert "make another one" in result["detail"]
+        assert "create another token" in result["detail"]
     assert not Event.objects.exists()
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from django.db import connections
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ class Server(ThreadingHTTPServer):
         self.respond = respond
         self.requests: list[ReceivedRequest] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Close the database connections that a response has opened in this thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            connections.close_all()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Some tests disconnect on purpose."""

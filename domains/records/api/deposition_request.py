@@ -16,12 +16,12 @@ MULTIPART, JSON = "multipart/form-data", "application/json"
 
 
 def openapi_body() -> dict[str, Any]:
-    """Return the OpenAPI description of both kinds of body."""
+    """Return the OpenAPI description of the request body, as a form and as JSON."""
     schema = DepositionIn.model_json_schema()
     form = {
         "type": "object",
         "properties": {
-            "metadata": {"type": "string", "description": "JSON, as in the other kind of body"},
+            "metadata": {"type": "string", "description": "`metadata` of the JSON body, as text"},
             "identifier": {"type": "string"},
             "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
         },
@@ -32,11 +32,11 @@ def openapi_body() -> dict[str, Any]:
 
 
 def read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFile]]:
-    """Return the fields and the files."""
+    """Return the fields and the files of the request. Raises Problem."""
     if request.content_type == MULTIPART:
         names = set(request.FILES) - {"files"}
         if names:
-            raise wrong_field(min(names), "send files as `files`")
+            raise wrong_field(min(names), "send files in the field `files`")
         text = request.POST.get("metadata", "").encode()
         identifier = request.POST.get("identifier", "")
         request_body.check_storable(identifier, "identifier")

@@ -55,14 +55,15 @@ def submit_deposition(
             alias=IDEMPOTENCY_KEY,
             max_length=200,
             pattern=r"^[!-~]+$",
-            description="the same for all tries of one deposition, so that it is submitted once",
+            description="a key of your choice; repeat it if you send the same deposition again, so"
+            " that it is submitted only once",
         ),
     ] = None,
 ) -> Status[DepositionOut]:
-    """Send metadata and files as `multipart/form-data`, or only the metadata as JSON.
+    """Send metadata and files as `multipart/form-data`, or only metadata as JSON.
 
-    Jobs validate, approve, publish and index it; ask for the deposition to follow it. 201 with the
-    deposition; 200 if it was sent before, with the same `Idempotency-Key`.
+    Jobs validate, approve, publish and index the deposition; get the deposition to see its state.
+    Returns 201, or 200 if the deposition was sent before with the same `Idempotency-Key`.
     """
     body, files = read_deposition(request)
     metadata = body.metadata.model_dump(exclude_unset=True)
@@ -88,7 +89,7 @@ def submit_deposition(
 
 @router.get("", auth=READ, response=Page[DepositionOut], summary="List your depositions")
 def list_depositions(request: HttpRequest, query: Query[PageParams]) -> Page[DepositionOut]:
-    """Newest first."""
+    """Returns your depositions, newest first."""
     rows = Deposition.objects.filter(submitted_by=caller(request).user)
     return newest_first(rows.prefetch_related("files", "records"), query, deposition_out)
 
@@ -100,7 +101,7 @@ def get_deposition(request: HttpRequest, id: int) -> DepositionOut:
 
 @router.get("/{int:id}/files/{int:file}", auth=READ, summary="Download a file of a deposition")
 def get_file(request: HttpRequest, id: int, file: int) -> FileResponse:
-    """Of your own depositions, and of records that you may see."""
+    """You can download files of your own depositions, and of records that you may see."""
     rows = visible_files(caller(request).user).filter(deposition=id)
     try:
         return file_response(find_row(rows, file, "file"))
@@ -112,7 +113,7 @@ def get_file(request: HttpRequest, id: int, file: int) -> FileResponse:
     "/{int:id}/approve", auth=CURATE, response=DepositionOut, summary="Approve a deposition"
 )
 def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
-    """For curators, with RECORDS_AUTO_APPROVE=no."""
+    """Curators approve valid depositions of users if RECORDS_AUTO_APPROVE is off."""
     user = caller(request).user
     try:
         return deposition_out(decisions.approve(_row(id).pk, user))
@@ -122,7 +123,7 @@ def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
 
 @router.post("/{int:id}/reject", auth=CURATE, response=DepositionOut, summary="Reject a deposition")
 def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> DepositionOut:
-    """For curators: a valid deposition that waits. Its depositor is notified of the reason."""
+    """Curators reject valid depositions. The depositor is notified of the reason."""
     user = caller(request).user
     try:
         return deposition_out(decisions.reject(_row(id).pk, user, body.reason))

@@ -21,7 +21,7 @@ router = Router()
 
 @router.get("/{int:id}", auth=READ, response=RecordOut, summary="Get one record")
 def get_record(request: HttpRequest, id: int) -> RecordOut:
-    """Any open record, or your own."""
+    """You can get open records and your own records."""
     return record_out(find_row(visible_records(caller(request).user), id, "record"))
 
 
@@ -29,7 +29,10 @@ def get_record(request: HttpRequest, id: int) -> RecordOut:
     "/{int:id}/withdraw", auth=WRITE, response={202: DepositionOut}, summary="Withdraw a record"
 )
 def withdraw_record(request: HttpRequest, id: int, body: ReasonIn) -> Status[DepositionOut]:
-    """Your own record; curators withdraw any. Jobs take it out of the indexes; its title stays."""
+    """You can withdraw your own records; curators can withdraw any record.
+
+    Jobs remove the record from the search. Its title stays visible.
+    """
     user = caller(request).user
     record = find_row(visible_records(user), id, "record")
     if not decisions.may_withdraw(user, record):

@@ -1,4 +1,4 @@
-"""What the API of records takes and returns."""
+"""The schemas of the API of depositions and records."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from tailrace.web.api.schemas import In, Out
 class DepositionIn(In):
     metadata: Metadata
     identifier: Annotated[str, Field(max_length=MAX_IDENTIFIER)] = ""
-    """Of your own record, for a new version of it; empty: a new record."""
+    """The identifier of your record, to deposit a new version; empty: a new record."""
 
 
 class ReasonIn(In):
@@ -31,7 +31,7 @@ class FileOut(Out):
     name: str
     media_type: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     digest: str
     """SHA-256 in hexadecimal digits."""
     url: str
@@ -41,19 +41,19 @@ class DepositionOut(Out):
     id: int
     url: str
     identifier: str
-    """Of the record; all its versions have it in common."""
+    """The identifier of the record, which all its versions share."""
     state: str
     """submitted, valid, invalid, approved, published, rejected or superseded."""
     problems: list[MetadataProblemOut]
-    """Why it is invalid. Send a corrected one with the same identifier."""
+    """The problems of an invalid deposition. To fix them, deposit again with this identifier."""
     reason: str
-    """Why it was rejected, or withdraws the record."""
+    """The reason of a rejection or of a withdrawal."""
     is_deleted: bool
     submitted_at: datetime
     metadata: dict[str, Any]
     files: list[FileOut]
     record: int | None
-    """The record that shows this version."""
+    """The id of the record, if this is its current version."""
 
 
 class RecordOut(Out):
@@ -70,4 +70,4 @@ class RecordOut(Out):
     datestamp: datetime
     published_at: datetime
     is_deleted: bool
-    """It is withdrawn: its title stays."""
+    """Whether the record is withdrawn. Its title stays visible."""

@@ -21,17 +21,17 @@ router = Router()
 
 
 class SearchQuery(BaseModel):
-    """What to search for."""
+    """The search text, and which results to return."""
 
     q: Annotated[
         str,
         Field(
             max_length=searching.MOST_CHARACTERS,
-            description='words; "a phrase"; `or`; `-word` excludes (from the index of words)',
+            description='words, "a phrase", `or`, and `-word` to exclude a word (only `keyword`)',
         ),
     ]
     index: Annotated[
-        str, Field(max_length=50, description="`keyword` or `vector`; empty: all, fused")
+        str, Field(max_length=50, description="`keyword` or `vector`; empty: both combined")
     ] = ""
     limit: Annotated[int, Field(ge=1, le=50, description="maximum number of items")] = 20
     cursor: Cursor = None
@@ -49,24 +49,24 @@ class HitOut(Out):
     identifier: str
     title: list[PartOut]
     snippet: list[PartOut]
-    """The best places of the description."""
+    """The most relevant parts of the description."""
     creators: list[str]
     language: str
     places: dict[str, int]
-    """Its place in each index that has it, from 1."""
+    """The rank of the record in each index that found it, from 1."""
 
 
 class SearchOut(Out):
     items: list[HitOut]
     next: str | None = None
-    """The cursor of the next page; there are at most 200 results."""
+    """The cursor of the next page. A search has at most 200 results."""
     left_out: list[str]
-    """The indexes that could not answer in time."""
+    """The indexes that are unavailable or did not respond in time."""
 
 
 @router.get("", auth=SEARCH, response=SearchOut, summary="Search records")
 def search_records(request: HttpRequest, query: Query[SearchQuery]) -> SearchOut:
-    """Open records and your own, best first: by words and by meaning at once."""
+    """Searches open records and your own records, by words and by meaning, best match first."""
     user, offset = caller(request).user, _offset(query.cursor)
     try:
         results = searching.search(user, query.q, query.index, offset, query.limit)

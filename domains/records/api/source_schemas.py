@@ -1,4 +1,4 @@
-"""What the API of sources takes and returns."""
+"""The schemas of the API of sources."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -11,16 +11,21 @@ from tailrace.web.api.schemas import In, Out
 
 Name = Annotated[str, Field(max_length=60)]
 Kind = Annotated[str, Field(max_length=50, description="`oai_pmh` or `json`")]
-Address = Annotated[str, Field(max_length=MAX_URL_LENGTH, description="public, with https://")]
-Settings = Annotated[
-    dict[str, Any], Field(max_length=50, description="of the format, see docs/harvesting.md")
+Address = Annotated[
+    str, Field(max_length=MAX_URL_LENGTH, description="a public URL that begins with https://")
 ]
-Cron = Annotated[str, Field(max_length=LIMITS["cron"], description="when it is read, in UTC")]
+Settings = Annotated[
+    dict[str, Any], Field(max_length=50, description="settings of the format: docs/harvesting.md")
+]
+Cron = Annotated[
+    str,
+    Field(max_length=LIMITS["cron"], description="when the source is read: a cron expression, UTC"),
+]
 
 
 class SourceIn(In):
     name: Name
-    """Begins the identifiers of its records, and stays."""
+    """The prefix of the identifiers of its records. It cannot be changed later."""
     kind: Kind
     address: Address
     settings: Settings = {}
@@ -37,7 +42,7 @@ class SourceChangeIn(In):
 
 class SourceTrialIn(In):
     name: Name = ""
-    """Of a source that is there: what it has already is left out."""
+    """The name of an existing source, to leave out records that are unchanged."""
     kind: Kind
     address: Address
     settings: Settings = {}
@@ -49,33 +54,35 @@ class SourceOut(Out):
     name: str
     kind: str
     address: str
-    """Scheme, host and port alone for those who may not change sources: it may have a secret."""
+    """The URL may contain a secret: you see only scheme, host and port unless you may change
+    sources."""
     settings: dict[str, Any]
     cron: str
     is_active: bool
     state: str
     """new, reading, up to date or error."""
     cursor: dict[str, Any] | None
-    """Where the next page begins; null: at the beginning."""
+    """The position of the next page; null: the first page."""
     last_read_at: datetime | None
-    """When a page was read last without an error."""
+    """When the last page was read without an error."""
     completed_at: datetime | None
+    """When the last page of a list was read."""
     next_pull_at: datetime | None
     late_seconds: int | None
-    """Since when it ought to have been read; null: it is in time, or paused."""
+    """Seconds since the source was due without being read; null: it is in time, or paused."""
     records_read: int
-    """Of the list that is being read, or was read last."""
+    """Records that were read of the current or latest list."""
     records_total: int | None
-    """As the source says."""
+    """Records in that list, if the source tells the number."""
     last_error: str
     errors_in_row: int
     depositions: dict[str, int]
-    """Of its latest 1,000, by state."""
+    """The number of the source's latest 1,000 depositions in each state."""
 
 
 class PullOut(Out):
     event: int
-    """The event that asks for it; its jobs read the source."""
+    """The id of the event that requests the pull. Its jobs read the source."""
 
 
 class TriedProblemOut(Out):
@@ -88,19 +95,21 @@ class TriedRecordOut(Out):
     title: str
     is_deleted: bool
     is_new: bool
-    """Whether it would be the first version."""
+    """Whether this would be the first version of the record."""
     problems: list[TriedProblemOut]
-    """Why its deposition would be invalid."""
+    """The problems that would make the deposition invalid."""
 
 
 class TrialOut(Out):
     problem: str
-    """Why the page could not be read; empty: it could."""
+    """The reason why the page could not be read, or an empty string."""
     read: int
-    """Records of the page."""
+    """Number of records on the page."""
     total: int | None
+    """Number of records of the source, if it tells the number."""
     is_last: bool
+    """Whether this is the only page."""
     submitted: int
-    """How many of them are new or have changed."""
+    """Number of records on the page that are new or have changed."""
     records: list[TriedRecordOut]
-    """The first 20 of these."""
+    """The first 20 new or changed records."""

@@ -1,4 +1,4 @@
-"""Sources in the API: list, make, change, try, pull, pause."""
+"""Sources in the API: list, add, change, try, pull, pause."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,15 +36,15 @@ router = Router()
 
 @router.get("", auth=LIST, response=Page[SourceOut], summary="List the sources")
 def list_sources(request: HttpRequest, query: Query[PageParams]) -> Page[SourceOut]:
-    """Newest first. It counts as five requests."""
+    """Returns the sources, newest first. The call counts as five requests."""
     page = newest_first(Source.objects.all(), query, lambda row: row)
-    items = [_out(status, caller(request)) for status in statuses(page.items)]
+    items = [_status_out(status, caller(request)) for status in statuses(page.items)]
     return Page(items=items, next=page.next)
 
 
-@router.post("", auth=MAKE, response={201: SourceOut}, summary="Make a source")
+@router.post("", auth=MAKE, response={201: SourceOut}, summary="Add a source")
 def make_source(request: HttpRequest, body: SourceIn) -> Status[SourceOut]:
-    """It is read at its times; pull it to have it read now."""
+    """The source is read when its cron expression says so. To read it now, pull it."""
     try:
         row = changes.create_source(
             caller(request).user,
@@ -58,14 +58,15 @@ def make_source(request: HttpRequest, body: SourceIn) -> Status[SourceOut]:
         raise _invalid(error.problems) from None
     except changes.TooManySources as error:
         raise Problem(409, str(error), kind="too-many") from None
-    return Status(201, _one(request, row))
+    return Status(201, _source_out(request, row))
 
 
 @router.post("/try", auth=TRY, response=TrialOut, summary="Try a source")
 def try_source(request: HttpRequest, body: SourceTrialIn) -> TrialOut:
-    """Read the first page and return what would be deposited of it; nothing is stored.
+    """Reads the first page of a source and returns the records that would be deposited.
 
-    For those who may make or change sources. It takes up to 20 seconds and counts as 20 requests.
+    Nothing is stored. You need the permission to add or to change sources. The call takes up to 20
+    seconds and counts as 20 requests.
     """
     by = caller(request)
     if not (by.may(ADD) or by.may(CHANGE)):
@@ -81,34 +82,37 @@ def try_source(request: HttpRequest, body: SourceTrialIn) -> TrialOut:
 
 @router.get("/{int:id}", auth=READ, response=SourceOut, summary="Get one source")
 def get_source(request: HttpRequest, id: int) -> SourceOut:
-    return _one(request, _row(id))
+    return _source_out(request, _row(id))
 
 
 @router.patch("/{int:id}", auth=WRITE, response=SourceOut, summary="Change a source")
 def change_source(request: HttpRequest, id: int, body: SourceChangeIn) -> SourceOut:
-    """Fields that are left out stay. Another format, address or other settings: it is read from the
-    beginning. `is_active: false` pauses it."""
+    """Fields that you leave out are not changed. If the format, the address or the settings change,
+    the source is read from the beginning. `is_active: false` pauses the source."""
     values = {name: value for name, value in body if value is not None}
     if "address" in values:
         values["url"] = values.pop("address")
     try:
-        return _one(request, changes.change_source(_row(id).pk, caller(request).user, **values))
+        row = changes.change_source(_row(id).pk, caller(request).user, **values)
+        return _source_out(request, row)
     except changes.InvalidSource as error:
         raise _invalid(error.problems) from None
 
 
 @router.post("/{int:id}/pull", auth=WRITE, response={202: PullOut}, summary="Pull a source now")
 def pull_source(request: HttpRequest, id: int) -> Status[PullOut]:
-    """409 if it is paused."""
+    """Returns 409 if the source is paused."""
     try:
         return Status(202, PullOut(event=changes.pull_now(_row(id).pk, caller(request).user)))
     except NotActive as error:
         raise Problem(409, str(error)) from None
 
 
-@router.post("/{int:id}/restart", auth=WRITE, response={202: PullOut}, summary="Read a source anew")
+@router.post(
+    "/{int:id}/restart", auth=WRITE, response={202: PullOut}, summary="Read a source from the start"
+)
 def restart_source(request: HttpRequest, id: int) -> Status[PullOut]:
-    """Read everything again, from now on; what is there already makes no new version."""
+    """Reads all records of the source again, now. Unchanged records get no new version."""
     try:
         return Status(202, PullOut(event=changes.start_over(_row(id).pk, caller(request).user)))
     except NotActive as error:
@@ -118,26 +122,26 @@ def restart_source(request: HttpRequest, id: int) -> Status[PullOut]:
 @router.post("/{int:id}/pause", auth=WRITE, response=SourceOut, summary="Pause a source")
 def pause_source(request: HttpRequest, id: int) -> SourceOut:
     """A page that is being read is not stored."""
-    return _one(request, changes.set_active(_row(id).pk, caller(request).user, False))
+    return _source_out(request, changes.set_active(_row(id).pk, caller(request).user, False))
 
 
 @router.post("/{int:id}/resume", auth=WRITE, response=SourceOut, summary="Resume a source")
 def resume_source(request: HttpRequest, id: int) -> SourceOut:
-    """It goes on at its cursor, at its times."""
-    return _one(request, changes.set_active(_row(id).pk, caller(request).user, True))
+    """The source is read at its regular times again, from its cursor."""
+    return _source_out(request, changes.set_active(_row(id).pk, caller(request).user, True))
 
 
 def _row(id: int) -> Source:
     return find_row(Source.objects.all(), id, "source")
 
 
-def _one(request: HttpRequest, row: Source) -> SourceOut:
+def _source_out(request: HttpRequest, row: Source) -> SourceOut:
     [status] = statuses([row])
-    return _out(status, caller(request))
+    return _status_out(status, caller(request))
 
 
-def _out(status: SourceStatus, by: Caller) -> SourceOut:
-    """Return a source; without permission to change it, only the beginning of its address."""
+def _status_out(status: SourceStatus, by: Caller) -> SourceOut:
+    """Return a source. The address is complete only if the caller may change sources."""
     row = status.source
     values: dict[str, Any] = {
         "url": f"{settings.PUBLIC_URL}/api/records/sources/{row.pk}",

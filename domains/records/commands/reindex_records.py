@@ -10,13 +10,13 @@ from tailrace.events.suggest import did_you_mean
 
 
 class Command(BaseCommand):
-    help = "Index all records again in one index, or replay its failed jobs; other indexes stay."
+    help = "Index all records again in one index, or replay the failed jobs of the index."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("index", help="keyword, vector, or another index")
+        parser.add_argument("index", help="name of the index, such as keyword or vector")
         parser.add_argument("--by", required=True, help="user name of the operator, for the log")
         parser.add_argument(
-            "--failed", action="store_true", help="only replay the jobs of this index that failed"
+            "--failed", action="store_true", help="only replay the failed jobs of this index"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""`tailrace sample_repository`: serve sample records by OAI-PMH until stopped."""
+"""`tailrace sample_repository`: serve sample records by OAI-PMH until it is stopped."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from tailrace.net.sample_server import SampleServer, serve_until_stopped
 
 
 class Command(BaseCommand):
-    help = "Run a repository that speaks OAI-PMH, with some works in the public domain."
+    help = "Run a sample OAI-PMH repository with works in the public domain."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:

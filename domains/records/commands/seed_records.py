@@ -1,4 +1,4 @@
-"""`tailrace seed_records`: a source that reads the sample repository."""
+"""`tailrace seed_records`: add a source that reads the sample repository."""
 
 from typing import Any
 
@@ -11,9 +11,11 @@ from tailrace.domains.records.sources.requests import request_pull, sync_schedul
 
 
 class Command(BaseCommand):
-    """Does nothing if there is a source. It can be repeated."""
+    """Does nothing if a source exists, so it can be repeated."""
 
-    help = "Harvest the sample repository of `make run`, now and every five minutes."
+    help = (
+        "Add the sample repository of `make run` as a source, to be read now and every 5 minutes."
+    )
 
     @transaction.atomic
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""What curators decide about depositions, and who withdraws a record."""
+"""Approve and reject depositions, and withdraw records."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -17,7 +17,7 @@ State = Deposition.State
 
 
 def approve(id: int, by: User) -> Deposition:
-    """Approve a valid deposition that waits for a curator. Raises NotNow."""
+    """Approve a valid deposition. Raises NotNow if it is in another state."""
     with transaction.atomic():
         row = _decide(id, State.APPROVED, "")
         publish_about(DepositionApproved, [id], actor=by.get_username())
@@ -26,9 +26,9 @@ def approve(id: int, by: User) -> Deposition:
 
 
 def reject(id: int, by: User, reason: str) -> Deposition:
-    """Reject a valid deposition that waits for a curator, with the reason. Raises NotNow."""
+    """Reject a valid deposition. Raises NotNow if it is in another state or the reason is empty."""
     with transaction.atomic():
-        row = _decide(id, State.REJECTED, _checked(reason))
+        row = _decide(id, State.REJECTED, _checked_reason(reason))
         extra = {id: {"reason": row.reason}}
         publish_about(DepositionRejected, [id], extra=extra, actor=by.get_username())
         audit.record(by, Deposition, "rejected", [(id, str(row))])
@@ -46,13 +46,13 @@ def withdraw(record: Record, by: User, reason: str) -> Deposition:
             raise NotNow("the record is withdrawn already")
         source = row.deposition.source_id if row.deposition else None
         if source is not None:
-            raise NotNow("the record is of a source, which withdraws it itself")
+            raise NotNow("the record was harvested: only its source can withdraw it")
         draft = Draft(
             identifier=row.identifier,
             datestamp=database_now(),
             submitted_by_id=row.owner_id or by.pk,
             is_deleted=True,
-            reason=_checked(reason),
+            reason=_checked_reason(reason),
         )
         [id] = submit([draft])
         audit.record(by, Record, "withdrawn", [(row.pk, f"record {row.pk}")])
@@ -67,14 +67,14 @@ def _decide(id: int, state: str, reason: str) -> Deposition:
     changed = Deposition.objects.filter(pk=id, state=State.VALID).update(state=state, reason=reason)
     row = Deposition.objects.get(pk=id)
     if not changed:
-        raise NotNow(f"the deposition is {row.state}: only a valid one can be decided on")
+        raise NotNow(f"the deposition is {row.state}: only a valid one can be approved or rejected")
     return row
 
 
-def _checked(reason: str) -> str:
+def _checked_reason(reason: str) -> str:
     reason = " ".join(reason.split())
     if not reason:
-        raise NotNow("a reason is missing: say why")
+        raise NotNow("a reason is required")
     if len(reason) > MAX_REASON:
         raise NotNow(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed")
     return reason

@@ -1,4 +1,4 @@
-"""Delete what a person deposited: depositions, files, records, and what events say of them."""
+"""Delete the data of a user: depositions, files, records, and the payloads of their events."""
 
 from django.db import transaction
 
@@ -9,14 +9,14 @@ from tailrace.events.models import Event
 from tailrace.jobs.enqueue import enqueue
 
 BATCH = 200
-"""Rows that are deleted in one transaction."""
+"""Maximum number of rows that one transaction deletes."""
 DELETE_FILES = "records.delete_files"
 
 
 def delete_some_of(user_id: int) -> int:
-    """Delete some records of the user, or some depositions if no record is left; return how many.
+    """Delete some records of the user, or some depositions if no record is left.
 
-    Their files are deleted by a job.
+    Returns the number of deleted rows. A job deletes the files.
     """
     with transaction.atomic():
         return _delete_records(user_id) or _delete_depositions(user_id)

@@ -1,8 +1,8 @@
-"""Why a deposition is refused, or a decision about one."""
+"""Errors of submitting depositions and of decisions about them."""
 
 
 class DepositionRefused(Exception):
-    """Something is wrong with a field: say which, what, and what to do instead."""
+    """A field of the deposition is invalid. The message names the problem and how to fix it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -10,16 +10,16 @@ class DepositionRefused(Exception):
 
 
 class LimitReached(DepositionRefused):
-    """The user has as many depositions, or as large ones, as allowed."""
+    """The user has reached the maximum number of depositions, or the maximum size of files."""
 
 
 class FilesTooLarge(DepositionRefused):
-    """The files have more bytes than those of one deposition may have."""
+    """The files of the deposition exceed the maximum size."""
 
 
 class StorageUnavailable(Exception):
-    """Files cannot be written now."""
+    """The storage cannot write files now."""
 
 
 class NotNow(Exception):
-    """The deposition or record is in a state that does not allow this."""
+    """The state of the deposition or record does not allow the action, or its reason is invalid."""

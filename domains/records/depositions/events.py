@@ -1,4 +1,4 @@
-"""Publish events about depositions, many in one call."""
+"""Publish events about many depositions in one call."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -25,10 +25,10 @@ def publish_about(
     cause_id: int | None = None,
     actor: str | None = None,
 ) -> None:
-    """Publish an event of this type about each deposition: each has one of a type.
+    """Publish an event of this type about each deposition, unless it has such an event already.
 
-    `job_of` has the jobs whose events caused these, by deposition (`cause_id`: the one event that
-    caused all), and `extra` more of the payload.
+    The cause of an event is the event of the deposition's job in `job_of`, or else `cause_id`.
+    `extra` has further fields of the payload, by deposition.
     """
     publish(
         NewEvent(
@@ -42,7 +42,7 @@ def publish_about(
             },
             source=SOURCE,
             source_id=event_id(event_type, id),
-            cause_id=_event_of(id, job_of) if job_of else cause_id,
+            cause_id=_cause_id(id, job_of) if job_of else cause_id,
             actor=actor,
         )
         for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))
@@ -54,6 +54,6 @@ def event_id(event_type: type[DepositionEvent], deposition: int) -> str:
     return f"deposition/{deposition}/{event_type.name.rpartition('_')[2]}"
 
 
-def _event_of(id: int, job_of: JobOf) -> int | None:
+def _cause_id(id: int, job_of: JobOf) -> int | None:
     event = job_of[id].event
     return event.id if event else None

@@ -1,4 +1,4 @@
-"""The jobs of a batch by the deposition that their events are about."""
+"""Map the jobs of a batch to their depositions, and skip jobs that have nothing to do."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,7 +10,7 @@ JobOf = Mapping[int, ClaimedJob]
 
 
 def by_deposition(jobs: Sequence[ClaimedJob]) -> dict[int, ClaimedJob]:
-    """Return the jobs by the ids of their depositions; jobs whose event is gone fail."""
+    """Return the jobs by the ids of their depositions. Jobs whose event is deleted fail."""
     job_of = {}
     for job in jobs:
         if job.event is None:
@@ -24,15 +24,17 @@ _STATES = "SELECT id, state FROM tailrace_records_deposition WHERE id = ANY(%(id
 
 
 def skip_others(job_of: JobOf, changed: Collection[int], waiting: Mapping[str, str] = {}) -> None:
-    """Skip the jobs whose depositions this batch did not change, with the reason. `waiting` has
-    reasons for states."""
-    others = job_of.keys() - set(changed)
-    if not others:
+    """Skip the jobs whose depositions this batch did not change.
+
+    `waiting` has the reasons to skip jobs, by state of the deposition, instead of the default.
+    """
+    unchanged = job_of.keys() - set(changed)
+    if not unchanged:
         return
-    state_of = dict(query(_STATES, ids=number_array(others)))
-    for id in others:
+    state_of = dict(query(_STATES, ids=number_array(unchanged)))
+    for id in unchanged:
         state = state_of.get(id)
         if state is None:
-            job_of[id].skip("the deposition is gone")
+            job_of[id].skip("the deposition was deleted")
         else:
-            job_of[id].skip(waiting.get(state, f"the deposition is {state} already"))
+            job_of[id].skip(waiting.get(state, f"the deposition is already {state}"))

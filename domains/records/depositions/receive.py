@@ -1,4 +1,4 @@
-"""Receive a deposition of a user: check its bounds, store its files, submit it once."""
+"""Receive a deposition of a user: check the limits, store the files, and submit it once."""
 
 import hashlib
 import re
@@ -30,11 +30,11 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 300_000
-"""Bytes of a form beside its files."""
+"""Maximum size of a form without its files."""
 SUBMITTED_BY = timedelta(hours=1)
-"""After this time no request is at work any more that stored a file before."""
+"""The time after which a request that stored files has surely ended."""
 DEPOSIT_COST = 5
-"""Ordinary requests that a deposition counts as."""
+"""The number of requests as which a deposition counts."""
 MAX_FILE_NAME = 200
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
 
@@ -43,11 +43,11 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}"
 class Received:
     deposition: Deposition
     is_new: bool
-    """False: it was sent before, with the same Idempotency-Key."""
+    """False if the deposition was sent before with the same Idempotency-Key."""
 
 
 def max_bytes() -> int:
-    """Return how many bytes the files of a deposition may have together."""
+    """Return the maximum size of all files of a deposition, in bytes."""
     return int(settings.RECORDS_MAX_MEGABYTES * 1_000_000)
 
 
@@ -59,9 +59,9 @@ def receive(
     identifier: str = "",
     request_key: str = "",
 ) -> Received:
-    """Submit a deposition, or a new version of the user's record with that identifier.
+    """Submit a deposition of a new record, or of a new version of the record `identifier`.
 
-    Raises DepositionRefused, or StorageUnavailable.
+    Raises DepositionRefused or StorageUnavailable.
     """
     _check_files(files)
     rows = [_file_row(file) for file in files]
@@ -73,14 +73,14 @@ def receive(
         request_key=request_key,
         file_digests=[f"{row.name}:{row.digest}" for row in rows],
     )
-    if previous := _previous(user, draft, identifier):
+    if previous := _earlier_deposition(user, draft, identifier):
         return Received(previous, False)
     try:
-        _delete_later(rows)
+        _schedule_deletion(rows)
         for row, file in zip(rows, files, strict=True):
             storage.save(row.key, file)
         with locked(user):
-            if previous := _previous(user, draft, identifier):
+            if previous := _earlier_deposition(user, draft, identifier):
                 storage.delete(row.key for row in rows)
                 return Received(previous, False)
             _check_limits(user, sum(row.size for row in rows))
@@ -88,7 +88,7 @@ def receive(
             return Received(_submit(draft, rows), True)
     except OSError as error:
         storage.delete(row.key for row in rows)
-        message = f"files cannot be stored now: {error.strerror or error}"
+        message = f"the files cannot be stored now: {error.strerror or error}"
         raise StorageUnavailable(message) from error
     except DepositionRefused:
         storage.delete(row.key for row in rows)
@@ -96,7 +96,7 @@ def receive(
 
 
 def check_version(user: User, identifier: str) -> None:
-    """Raise DepositionRefused unless the identifier is new, or of a deposition of the user."""
+    """Raise DepositionRefused unless the identifier is empty or belongs to the user."""
     if (
         identifier
         and not Deposition.objects.filter(
@@ -106,9 +106,12 @@ def check_version(user: User, identifier: str) -> None:
         raise DepositionRefused("identifier", "you have no deposition with this identifier")
 
 
-def _delete_later(rows: Sequence[DepositionFile]) -> None:
-    """Let a job delete what no deposition has by then: this process may be killed before one has
-    these files. In a transaction of its own, before the files are written."""
+def _schedule_deletion(rows: Sequence[DepositionFile]) -> None:
+    """Enqueue a job that later deletes the files that belong to no deposition.
+
+    This process may be killed before the deposition is submitted. The job must be committed before
+    the files are written.
+    """
     if rows:
         keys = [row.key for row in rows]
         enqueue(DELETE_FILES, {"keys": keys}, due_at=database_now() + SUBMITTED_BY)
@@ -123,8 +126,8 @@ def _submit(draft: Draft, rows: Sequence[DepositionFile]) -> Deposition:
     return Deposition.objects.get(pk=id)
 
 
-def _previous(user: User, draft: Draft, identifier: str) -> Deposition | None:
-    """Return what the user has submitted with this Idempotency-Key."""
+def _earlier_deposition(user: User, draft: Draft, identifier: str) -> Deposition | None:
+    """Return the deposition that the user submitted with this Idempotency-Key, or None."""
     if not draft.request_key:
         return None
     rows = Deposition.objects.filter(submitted_by=user, request_key=draft.request_key)
@@ -132,35 +135,36 @@ def _previous(user: User, draft: Draft, identifier: str) -> Deposition | None:
     if row is None:
         return None
     if row.digest != draft.digest or identifier not in ("", row.identifier):
-        message = f"was used for another deposition ({row.pk}); send a new one"
+        message = f"was used for another deposition ({row.pk}); send a new key"
         raise DepositionRefused("Idempotency-Key", message)
     return row
 
 
 def _check_files(files: Sequence[UploadedFile]) -> None:
     if len(files) > settings.RECORDS_MAX_FILES:
-        message = f"there are {len(files)}; at most {settings.RECORDS_MAX_FILES} are allowed"
+        message = f"you sent {len(files)} files; at most {settings.RECORDS_MAX_FILES} are allowed"
         raise DepositionRefused("files", f"{message} (RECORDS_MAX_FILES)")
     size = sum(file.size or 0 for file in files)
     if size > max_bytes():
-        message = f"they have {size / 1e6:,.1f} MB; the limit is {max_bytes() / 1e6:,.0f} MB"
+        message = f"the files have {size / 1e6:,.1f} MB; the limit is {max_bytes() / 1e6:,.0f} MB"
         raise FilesTooLarge("files", f"{message} (RECORDS_MAX_MEGABYTES)")
     names = [_name(file) for file in files]
-    if doubled := {name for name in names if names.count(name) > 1}:
-        raise DepositionRefused("files", f"two are named {min(doubled)!r}; give each its own name")
+    if repeated := {name for name in names if names.count(name) > 1}:
+        message = f"two files are named {min(repeated)!r}; give each file its own name"
+        raise DepositionRefused("files", message)
 
 
 def _check_limits(user: User, size: int) -> None:
-    """Raise LimitReached if the user may not have one more deposition of this size."""
+    """Raise LimitReached if one more deposition with files of this size exceeds a limit."""
     count = Deposition.objects.filter(submitted_by=user).count()
     if count >= settings.RECORDS_MAX_PER_USER:
         message = f"you have {count:,} depositions, the maximum (RECORDS_MAX_PER_USER)"
         raise LimitReached("metadata", message)
     files = DepositionFile.objects.filter(deposition__submitted_by=user)
     used = files.aggregate(sum=Sum("size"))["sum"] or 0
-    most = settings.RECORDS_MAX_GIGABYTES_PER_USER
-    if used + size > most * 1e9:
-        message = f"your files take {used / 1e9:.2f} GB, and the maximum is {most:g} GB"
+    limit = settings.RECORDS_MAX_GIGABYTES_PER_USER
+    if used + size > limit * 1e9:
+        message = f"your files take {used / 1e9:.2f} GB, and the maximum is {limit:g} GB"
         raise LimitReached("files", f"{message} (RECORDS_MAX_GIGABYTES_PER_USER)")
 
 

@@ -1,7 +1,6 @@
 """Write, open and delete deposited files, under random names.
 
-Uses the storage `records` of Django's STORAGES: files under RECORDS_FOLDER, unless the settings
-name another one.
+Uses the storage `records` of Django's STORAGES, which by default keeps files in RECORDS_FOLDER.
 """
 
 import secrets
@@ -22,12 +21,12 @@ def new_key() -> str:
 
 
 def save(key: str, file: IO[bytes]) -> None:
-    """Write the file. If it raises, `delete` removes what was written."""
+    """Write the file. If this raises an error, `delete` removes a partly written file."""
     stored_files.save(storage(), key, file)
 
 
 def delete(keys: Iterable[str]) -> bool:
-    """Delete the files, as far as they exist; return whether that succeeded."""
+    """Delete the files that exist; return whether this succeeded."""
     return stored_files.delete(storage(), *keys)
 
 

@@ -25,7 +25,7 @@ class Draft:
     """A deposition to store."""
 
     identifier: str
-    """Of the record; of what was harvested: see `harvested_identifier`."""
+    """The identifier of the record; for harvested records, see `harvested_identifier`."""
     datestamp: datetime
     metadata: dict[str, Any] = field(default_factory=dict)
     source_id: int | None = None
@@ -38,24 +38,24 @@ class Draft:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what this version consists of."""
+        """A hash of the content: metadata, files, and whether it withdraws the record."""
         content = [self.metadata, self.is_deleted, sorted(self.file_digests)]
         text = json.dumps(content, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def harvested_identifier(source_name: str, identifier: str) -> str:
-    """Return the identifier of the record that this source lists under `identifier`."""
+    """Return the identifier of the record with this identifier at its source."""
     return f"{source_name}:{identifier}"
 
 
 OF_EVENTS = "events/"
-"""Begins the identifiers of records that are made of events of other domains. The name of a source
-has no slash, and users get random identifiers."""
+"""Prefix of identifiers of records that are made from events of other domains. It is unique: names
+of sources contain no slash, and records of users have random identifiers."""
 
 
 def identifier_of_subject(subject: str) -> str:
-    """Return the identifier of the record about what these events are about."""
+    """Return the identifier of the record for the events with this subject."""
     return f"{OF_EVENTS}{subject}"[:MAX_IDENTIFIER]
 
 
@@ -80,16 +80,16 @@ RETURNING id
 
 
 def _storable(metadata: dict[str, Any]) -> str:
-    """Return the metadata as JSON without what PostgreSQL cannot store: NUL and half characters."""
+    """Return the metadata as JSON, with characters replaced that PostgreSQL cannot store."""
     text = json.dumps(metadata)
     return json.dumps(clean(metadata)[0]) if "\\u0000" in text or "\\ud" in text else text
 
 
 def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
-    """Store the depositions that are new, and publish an event for each; return their ids.
+    """Store new depositions and publish an event for each; return their ids.
 
-    Versions that are known already (the same identifier, datestamp and content) are left out. It
-    joins the caller's transaction. Characters that PostgreSQL cannot store are replaced.
+    Depositions that exist already (same identifier, datestamp and content) are left out. Joins the
+    caller's transaction. Characters that PostgreSQL cannot store are replaced.
     """
     if not drafts:
         return []

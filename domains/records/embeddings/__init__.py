@@ -1,1 +1,1 @@
-"""Embeddings: texts as vectors, so that texts of like meaning are near each other."""
+"""Embeddings: vectors of texts. Texts with similar meanings have vectors near each other."""

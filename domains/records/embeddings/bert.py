@@ -1,4 +1,4 @@
-"""Run a BERT by numpy, from weights in the safetensors format: no further package is needed."""
+"""Run a BERT model with numpy, from weights in the safetensors format."""
 
 from math import sqrt
 from pathlib import Path
@@ -13,7 +13,7 @@ Array = Any
 
 
 class Bert:
-    """The encoder after Devlin et al. (2018): tokens to vectors of tokens."""
+    """The encoder of Devlin et al. (2018), which turns tokens into vectors."""
 
     def __init__(self, file: Path, config: dict[str, Any]) -> None:
         expected = {
@@ -24,8 +24,8 @@ class Bert:
         for key, value in expected.items():
             if config.get(key, value) != value:
                 raise ModelUnusable(
-                    f"{file.parent / 'config.json'}: {key} is {config[key]!r}; from safetensors"
-                    f" only {value!r} is run: export the model to onnx/model.onnx"
+                    f"{file.parent / 'config.json'}: {key} is {config[key]!r}, but with"
+                    f" safetensors only {value!r} is supported: export the model to onnx/model.onnx"
                 )
         tensors = read_tensors(file)
         self._weights = {name.removeprefix("bert."): value for name, value in tensors.items()}
@@ -35,7 +35,10 @@ class Bert:
         self._file = file
 
     def run(self, tokens: Array, mask: Array) -> Array:
-        """Return vectors (texts, tokens, dimensions) of (texts, tokens). Raises ModelUnusable."""
+        """Return an array (texts, tokens, dimensions) for tokens and mask (texts, tokens).
+
+        Raises ModelUnusable.
+        """
         try:
             return self._run(tokens, mask)
         except (KeyError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
@@ -76,7 +79,7 @@ class Bert:
         return values.reshape(texts, tokens, self._heads, size // self._heads).swapaxes(1, 2)
 
     def _linear(self, values: Array, name: str) -> Array:
-        flat = values.reshape(-1, values.shape[-1])  # one product, not one for each text
+        flat = values.reshape(-1, values.shape[-1])  # one matrix product instead of one per text
         output = flat @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
         return output.reshape(*values.shape[:-1], -1)
 
@@ -87,7 +90,7 @@ class Bert:
 
 
 def _gelu(values: Array) -> Array:
-    """Return x·Φ(x); Φ after Abramowitz and Stegun 7.1.26, to 1.5e-7."""
+    """Return x·Φ(x), with Φ by Abramowitz and Stegun 7.1.26 (error below 1.5e-7)."""
     scaled = np.abs(values) * np.float32(1 / sqrt(2))
     t = 1 / (1 + np.float32(0.3275911) * scaled)
     series = np.float32(1.061405429)

@@ -1,14 +1,14 @@
-"""Read the folder of a model: the layout of sentence-transformers.
+"""Read the folder of a model, in the layout of sentence-transformers.
 
     config.json                     sizes of the model
-    tokenizer.json                  how texts are cut into tokens
-    modules.json                    the steps after each other: Transformer, Pooling, Normalize
-    1_Pooling/config.json           how the vectors of tokens become one
-    sentence_bert_config.json       how many tokens are read
+    tokenizer.json                  how texts are split into tokens
+    modules.json                    the steps in their order: Transformer, Pooling, Normalize
+    1_Pooling/config.json           how the vectors of all tokens are combined
+    sentence_bert_config.json       maximum number of tokens
     model.onnx or onnx/model.onnx   the weights, in the ONNX format, or
-    model.safetensors               the weights of a BERT
+    model.safetensors               the weights of a BERT model
 
-Nothing in it is executed, and nothing is read from elsewhere.
+No code in the folder is executed, and no other files are read.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from tailrace.domains.records.embeddings.model import ModelKey, ModelUnusable
 from tailrace.domains.records.embeddings.settings import MOST_DIMENSIONS
 
 MOST_TOKENS = 512
-"""Of a text, whatever the model says: time and memory grow with their square."""
+"""Maximum number of tokens of a text, for all models: time and memory grow with its square."""
 _POOLINGS = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
@@ -31,21 +31,23 @@ _POOLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What the files of the folder say."""
+    """The configuration of a model, as read from its folder."""
 
     path: Path
     config: dict[str, Any]
     weights: Path
     pooling: str
-    """How the vectors of tokens become one: mean, cls (that of the first token) or max."""
+    """How the vectors of all tokens are combined: mean, cls (the first token's vector) or max."""
     dimensions: int
     most_tokens: int
     prompt: str
-    """What stands before each text."""
+    """Text that is put before each text."""
 
     def key(self) -> ModelKey:
-        """Return the folder's name, and as version the beginning of the SHA-256 of all that decides
-        about vectors."""
+        """Return the key: the folder's name, a version, and the number of dimensions.
+
+        The version is the beginning of a SHA-256 hash of all files and options that affect vectors.
+        """
         digest = hashlib.sha256(f"{self.pooling} {self.most_tokens} {self.prompt}".encode())
         for file in (self.path / "config.json", self.path / "tokenizer.json", self.weights):
             with file.open("rb") as content:
@@ -55,7 +57,7 @@ class ModelFolder:
 
 
 def read_folder(path: Path) -> ModelFolder:
-    """Return what the folder holds, without loading its weights. Raises ModelUnusable."""
+    """Read the configuration of a model without loading its weights. Raises ModelUnusable."""
     if not path.is_dir():
         raise ModelUnusable(f"{path} is not a folder that can be read")
     config = _json(path / "config.json")
@@ -82,14 +84,14 @@ def read_folder(path: Path) -> ModelFolder:
 
 
 def _steps(path: Path) -> dict[str, str]:
-    """Return the folders of the steps by their kinds; all of them must be known."""
+    """Return the folders of the model's steps by kind. Raises ModelUnusable for an unknown kind."""
     steps: dict[str, str] = {}
     for module in _json(path / "modules.json", kind=list):
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in ("Transformer", "Pooling", "Normalize"):
             raise ModelUnusable(
-                f"{path / 'modules.json'}: a step {kind!r} is not known; models of the steps"
-                " Transformer, Pooling and Normalize can be used"
+                f"{path / 'modules.json'}: the step {kind!r} is not supported; use a model with"
+                " only the steps Transformer, Pooling and Normalize"
             )
         steps[kind] = str(module.get("path", ""))
     return steps
@@ -101,8 +103,8 @@ def _pooling(path: Path, config: dict[str, Any]) -> str:
     ]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ModelUnusable(
-            f"{path}: its pooling {', '.join(modes) or 'is not named, which'} is not known; models"
-            " that pool by mean, by max or by the first token (cls) can be used"
+            f"{path}: the pooling {', '.join(modes) or '(none)'} is not supported; use a model that"
+            " pools by mean, by max or by the first token (cls)"
         )
     return _POOLINGS[modes[0]]
 
@@ -120,7 +122,7 @@ def _weights(path: Path) -> Path:
     raise ModelUnusable(
         f"{path} has neither model.onnx, onnx/model.onnx nor model.safetensors: export the model"
         " to one of these formats (pickled weights such as pytorch_model.bin are not read, as they"
-        " can hold code)"
+        " can contain code)"
     )
 
 
@@ -138,7 +140,7 @@ def _json(file: Path, kind: type = dict, optional: bool = False) -> Any:
     except (OSError, ValueError) as error:
         raise ModelUnusable(f"{file} cannot be read: {str(error)[:200]}") from None
     if not isinstance(value, kind):
-        raise ModelUnusable(f"{file} is not what the model's layout has there: {str(value)[:80]}")
+        raise ModelUnusable(f"{file} has an unexpected structure: {str(value)[:80]}")
     return value
 
 

@@ -1,8 +1,7 @@
-"""The embedding that needs no model: words and parts of words, hashed.
+"""An embedding without a model: hashes of words and of parts of words.
 
-It finds texts that share words, forms of a word and misspelt words. It does not know that words of
-different spelling mean the same ("car", "automobile"), neither order nor negation, and no second
-language. For that, configure a model.
+It finds texts that share words, forms of words or misspelt words. It does not recognise synonyms
+("car", "automobile"), the order of words, negation, or translations. For these, configure a model.
 """
 
 import re
@@ -22,18 +21,19 @@ from tailrace.domains.records.embeddings.model import (
 
 VERSION = "1"
 MOST_LETTERS = 40
-"""Of a word: the rest is left out."""
+"""Maximum length of a word: the rest is ignored."""
 PART = 4
-"""Letters of the parts into which words are cut."""
+"""Length of the parts of words."""
 _WORD = re.compile(r"\w+")
 
 
 class HashingModel(EmbeddingModel):
-    """Each feature of a text adds to one dimension, or takes from it, by its hash."""
+    """Each feature (a word or a part of one) is added to, or subtracted from, one dimension. Its
+    hash decides which."""
 
     def __init__(self, dimensions: int) -> None:
         self.key = ModelKey(f"hashing:{dimensions}", VERSION, dimensions)
-        self.least_similarity = 3 / sqrt(dimensions)  # by chance: one pair of a thousand
+        self.least_similarity = 3 / sqrt(dimensions)  # one in 1,000 random pairs exceeds this
 
     def encode(self, texts: Sequence[str]) -> list[Vector]:
         return [self._vector(text) for text in texts]
@@ -42,14 +42,14 @@ class HashingModel(EmbeddingModel):
         vector = [0.0] * self.key.dimensions
         for word, count in Counter(words_of(text)).items():
             weight = 1 + log(count)
-            for place, value in _features(word, self.key.dimensions):
-                vector[place] += weight * value
+            for dimension, value in _features(word, self.key.dimensions):
+                vector[dimension] += weight * value
         length = sqrt(sum(value * value for value in vector))
         return [value / length for value in vector] if length else vector
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words without case and accents; those of one letter are left out."""
+    """Return the words of the text in lower case and without accents, without one-letter words."""
     letters = text[:MOST_CHARACTERS].casefold()
     if not letters.isascii():
         plain = unicodedata.normalize("NFKD", text[:MOST_CHARACTERS]).casefold()
@@ -59,8 +59,11 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str, dimensions: int) -> tuple[tuple[int, float], ...]:
-    """Return the dimensions of a word and what it adds: half by itself, half by its parts, so that
-    long words count no more than short ones; short words count less than others."""
+    """Return pairs of a dimension and the value that the word adds to it.
+
+    The word itself has half the weight, and its parts have the other half, so that long words have
+    no more weight than others. Words of less than six letters have less weight.
+    """
     parts = list(_parts(word))
     weights = {word: 1.0} | {f"#{part}": 1 / sqrt(len(parts)) for part in parts}
     rarity = min(1.0, len(word) / 6)

@@ -1,4 +1,4 @@
-"""The models, each loaded once in a process when it is first used."""
+"""Load embedding models: each model once per process, at its first use."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -11,22 +11,22 @@ from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelKey, 
 from tailrace.domains.records.embeddings.settings import HASHING
 
 SEVERAL = 3
-"""Models that a process keeps: during a change it needs two."""
+"""Maximum number of models in a process. It needs two while RECORDS_MODEL is being changed."""
 
 
 def configured() -> EmbeddingModel:
-    """Return the model of RECORDS_MODEL. Raises ModelUnusable."""
+    """Return the model in RECORDS_MODEL. Raises ModelUnusable."""
     return load(settings.RECORDS_MODEL)
 
 
 def configured_key() -> ModelKey:
-    """Return which model is configured, without loading it. Raises ModelUnusable."""
+    """Return the key of the model in RECORDS_MODEL without loading it. Raises ModelUnusable."""
     return _key(settings.RECORDS_MODEL)
 
 
 @lru_cache(maxsize=SEVERAL)
 def load(location: str) -> EmbeddingModel:
-    """Return the model of a folder, or of hashing:DIMENSIONS. Raises ModelUnusable."""
+    """Return the model in a folder, or the model hashing:DIMENSIONS. Raises ModelUnusable."""
     if match := HASHING.fullmatch(location):
         return HashingModel(int(match[1]))
     from tailrace.domains.records.embeddings.transformer import TransformerModel  # numpy: 25 MB

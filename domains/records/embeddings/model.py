@@ -1,26 +1,26 @@
-"""What a model of embeddings is."""
+"""The base class of embedding models."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 MOST_CHARACTERS = 4000
-"""Of a text: the rest is left out, whatever the model would take."""
+"""Maximum length of a text, for all models: the rest is ignored."""
 
 Vector = list[float]
 
 
 class ModelUnusable(Exception):
-    """The model cannot be loaded or run; the message names the file, the reason and the way out."""
+    """The model cannot be loaded or run. The message names the file, the reason and a solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelKey:
-    """Which model it is. Stored with each vector."""
+    """The identity of a model. It is stored with each vector."""
 
     name: str
     version: str
-    """Changes with whatever changes the vectors."""
+    """Differs if the model makes different vectors."""
     dimensions: int
 
 
@@ -29,11 +29,11 @@ class EmbeddingModel(ABC):
 
     key: ModelKey
     least_similarity: float
-    """Cosine below which a query and a text have nothing to do with each other."""
+    """The cosine below which a text does not match a query."""
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a vector for each text; zeros for one that says nothing to the model.
+        """Return a vector for each text; all zeros if the model recognises nothing in the text.
 
         Raises ModelUnusable.
         """

@@ -12,7 +12,8 @@ _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class OnnxEncoder:
-    """Takes tokens and their mask as transformers names them; gives vectors of tokens."""
+    """A model with the inputs `input_ids`, `attention_mask` and `token_type_ids`, or some of them.
+    Its output is a vector per token."""
 
     def __init__(self, file: Path) -> None:
         try:
@@ -32,12 +33,15 @@ class OnnxEncoder:
         self._file = file
         if unknown := set(self._inputs) - _INPUTS:
             raise ModelUnusable(
-                f"{file} takes {', '.join(sorted(unknown))}, which is not known; models that take"
-                f" {', '.join(sorted(_INPUTS))} can be used"
+                f"{file} needs the input {', '.join(sorted(unknown))}, which is not supported; use"
+                f" a model with only the inputs {', '.join(sorted(_INPUTS))}"
             )
 
     def run(self, tokens: Any, mask: Any) -> Any:
-        """Return vectors (texts, tokens, dimensions) of (texts, tokens). Raises ModelUnusable."""
+        """Return an array (texts, tokens, dimensions) for tokens and mask (texts, tokens).
+
+        Raises ModelUnusable.
+        """
         values = {
             "input_ids": tokens,
             "attention_mask": mask,
@@ -50,4 +54,4 @@ class OnnxEncoder:
         for output in outputs:
             if np.ndim(output) == 3:
                 return output
-        raise ModelUnusable(f"{self._file} gives no vectors of tokens (texts, tokens, dimensions)")
+        raise ModelUnusable(f"{self._file} returns no array (texts, tokens, dimensions)")

@@ -1,4 +1,4 @@
-"""Read tensors from a file in the safetensors format: numbers and their shapes, never code."""
+"""Read tensors from a file in the safetensors format, which contains no code."""
 
 import json
 import mmap
@@ -14,9 +14,9 @@ _TYPES = {"F32": "<f4", "F16": "<f2"}
 
 
 def read_tensors(file: Path) -> dict[str, Any]:
-    """Return the tensors by their names, as arrays of float32. Raises ModelUnusable.
+    """Return the tensors by name, as float32 arrays. Raises ModelUnusable.
 
-    Those of float32 that are aligned stay in the file, and processes share them.
+    Aligned float32 tensors are memory-mapped, so processes share them.
     """
     try:
         with file.open("rb") as content:
@@ -38,10 +38,10 @@ def _tensor(name: str, entry: dict[str, Any], body: memoryview) -> Any:
     begin, end = entry["data_offsets"]
     if not 0 <= begin <= end <= len(body):
         raise ValueError(f"{name} ends at byte {end:,} of {len(body):,}: the file is cut off")
-    if entry["dtype"] == "I64":  # positions, which are counted anew
+    if entry["dtype"] == "I64":  # positions of tokens, which are computed instead
         return None
     if entry["dtype"] not in _TYPES:
-        raise ValueError(f"{name} is of the type {entry['dtype']}; F32 and F16 are read")
+        raise ValueError(f"{name} has the type {entry['dtype']}; only F32 and F16 are supported")
     values = np.frombuffer(body[begin:end], dtype=_TYPES[entry["dtype"]])
-    values = np.require(values, np.float32, "A")  # numpy multiplies unaligned ones 50 times slower
+    values = np.require(values, np.float32, "A")  # unaligned arrays are 50 times slower
     return values.reshape(entry["shape"])

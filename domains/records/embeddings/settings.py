@@ -9,7 +9,7 @@ from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Rule
 
 MOST_DIMENSIONS = 2000
-"""That an index of pgvector takes."""
+"""The maximum for an index of pgvector."""
 HASHING = re.compile(r"hashing:(\d{1,4})")
 
 
@@ -34,5 +34,5 @@ class EmbeddingsSettings(AppSettings):
     prefixes = ("RECORDS_MODEL",)
 
     RECORDS_MODEL: Annotated[str, Model()] = "hashing:256"
-    """model that embeds records for search by meaning, see docs/records.md; keep the folder of the
-    former one until the new one has all records"""
+    """embedding model for search by meaning, see docs/records.md; after a change, keep the folder
+    of the former model until all records are indexed by the new one"""

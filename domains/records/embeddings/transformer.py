@@ -1,4 +1,4 @@
-"""A model from a folder: texts are cut into tokens, run in small batches, pooled, normalised."""
+"""A sentence-transformers model: it splits texts into tokens, runs small batches, and pools."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from tailrace.domains.records.embeddings.model import (
 from tailrace.domains.records.embeddings.onnx import OnnxEncoder
 
 BATCH = 16
-"""Texts that are run at once: of 512 tokens they take about 400 MB."""
+"""Texts per batch: with 512 tokens each, a batch takes about 400 MB."""
 
 
 class TransformerModel(EmbeddingModel):
-    """A sentence-transformers model. Vectors are normalised, whether it has that step or not."""
+    """A sentence-transformers model. Vectors are always normalised, with or without that step."""
 
     least_similarity = 0.25
 
@@ -35,7 +35,7 @@ class TransformerModel(EmbeddingModel):
     def encode(self, texts: Sequence[str]) -> list[Vector]:
         vectors: dict[int, Vector] = {}
         shortest_first = sorted(range(len(texts)), key=lambda number: len(texts[number]))
-        for begin in range(0, len(texts), BATCH):  # texts of like length need little padding
+        for begin in range(0, len(texts), BATCH):  # texts of similar length need little padding
             numbers = shortest_first[begin : begin + BATCH]
             pooled = self._encode([texts[number][:MOST_CHARACTERS] for number in numbers])
             vectors |= zip(numbers, pooled, strict=True)

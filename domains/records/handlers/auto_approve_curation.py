@@ -1,4 +1,4 @@
-"""Approve valid depositions that need no curator."""
+"""Approve valid depositions that need no decision of a curator."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,8 @@ from tailrace.domains.records.event_types import DepositionApproved, ValidationC
 from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import ClaimedJob, Handler
 
-# Withdrawals need no curator: whoever may withdraw has been checked. Records of events need none.
+# Withdrawals need no curator, as `withdraw` has checked the permission. Harvested depositions, and
+# depositions that are made from events, need none either.
 _APPROVE = f"""
 WITH chosen AS MATERIALIZED (
   SELECT id FROM tailrace_records_deposition
@@ -30,7 +31,7 @@ RETURNING d.id
 
 
 class AutoApproveCuration(Handler):
-    """Approve a valid deposition, unless it is to wait for a curator (RECORDS_AUTO_APPROVE)."""
+    """Approve a valid deposition, unless a curator must decide (RECORDS_AUTO_APPROVE)."""
 
     name = "records.auto_approve_curation"
     on = [ValidationCompleted]
@@ -50,4 +51,4 @@ class AutoApproveCuration(Handler):
             )
             changed = [id for (id,) in rows]
             publish_about(DepositionApproved, changed, job_of)
-        skip_others(job_of, changed, {"valid": "it waits for a curator"})
+        skip_others(job_of, changed, {"valid": "the deposition waits for a curator"})

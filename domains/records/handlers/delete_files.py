@@ -1,4 +1,4 @@
-"""Delete files of depositions that are deleted, or that were never submitted."""
+"""Delete files whose depositions were deleted, or never submitted."""
 
 from pydantic import BaseModel
 
@@ -11,7 +11,7 @@ from tailrace.jobs.outcomes import Retry, Skip
 
 
 class DeleteFiles(Handler):
-    """Delete these files, but for those of a deposition."""
+    """Delete these files, except files that belong to a deposition."""
 
     name = DELETE_FILES
     max_attempts = 10
@@ -24,6 +24,6 @@ class DeleteFiles(Handler):
         keys = set(job.payload.keys)
         keys -= set(DepositionFile.objects.filter(key__in=keys).values_list("key", flat=True))
         if not keys:
-            raise Skip("depositions have all of these files")
+            raise Skip("all of these files belong to depositions")
         if not storage.delete(keys):
             raise Retry("the storage cannot delete files now")

@@ -1,4 +1,4 @@
-"""Make what other domains tell everybody about searchable: their events become records."""
+"""Make public events of other domains searchable, by depositing them as records."""
 
 from collections.abc import Sequence
 
@@ -9,27 +9,28 @@ from tailrace.jobs.hidden import public_jobs
 from tailrace.subscriptions.rendering.event_text import render_event
 
 ENDED = {"photos.gathering_dissolved"}
-"""Events after which the record of their subject is withdrawn."""
+"""Types of events that withdraw the record of their subject."""
 
 
 class DepositEvent(Handler):
     """Submit an event of another domain as the record of its subject, such as `gathering/7`.
 
-    The record is open, so an event that not everybody may read becomes none.
+    The record is open, so only events that everybody may read are submitted.
     """
 
     name = "records.deposit_event"
     on = ["photos.gathering_started", "photos.gathering_finalized", "photos.gathering_dissolved"]
     batch_size = 100
     backfill = 10 * 365 * 86_400.0
-    """As far back as events are kept: what happened before records was installed is found, too."""
+    """Seconds; longer than events are kept, so that events from before the installation of records
+    are submitted, too."""
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         for job in public_jobs(jobs):
             if job.event is None or not job.event.subject:
-                job.skip("it has no event, or one about nothing")
+                job.skip("its event is deleted or has no subject")
             elif not submit([_draft(job.event)], cause_id=job.event.id):
-                job.skip("it is submitted already")
+                job.skip("the event is already submitted")
 
 
 def _draft(event: Recorded) -> Draft:

@@ -1,4 +1,4 @@
-"""Put published records into the indexes, each index for itself."""
+"""Add published records to the indexes, with separate jobs for each index."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class IndexRecord(Handler):
-    """Bring one index up to date with a record. Each index has its own jobs, by routing key."""
+    """Update a record in one index. The routing key is the name of the index."""
 
     name = "records.index_record"
     on = [RecordPublished]

@@ -1,4 +1,4 @@
-"""Make approved depositions the records that people find."""
+"""Publish approved depositions as records."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from tailrace.domains.records.event_types import SOURCE, DepositionApproved, Rec
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.handler import ClaimedJob, Handler
 
-# Of several versions of one record, only the latest is published: of this batch, and of what was
-# published before. A withdrawn record keeps its title and owner, and nothing else. Records are
-# written in the order of their identifiers, so that two batches cannot deadlock.
+# A version is published only if it is later than all other versions of its record in this batch,
+# and than the published version. A withdrawn record keeps only its title, owner and access. Records
+# are written in the order of their identifiers, so that two batches cannot deadlock.
 _PUBLISH = f"""
 WITH approved AS MATERIALIZED (
   SELECT * FROM tailrace_records_deposition

@@ -1,4 +1,4 @@
-"""Harvest a source: read its pages from where the last read ended."""
+"""Harvest a source: read its pages from its cursor on."""
 
 import time
 from dataclasses import replace
@@ -34,16 +34,16 @@ from tailrace.jobs.outcomes import Permanent, Skip, Snooze
 log = structlog.get_logger(__name__)
 
 TURN_SECONDS = 20.0
-"""After this time a job that has more to read lets others have their turn."""
+"""After this time, a job with more pages to read is snoozed, so that other jobs can run."""
 ERRORS_TO_FAIL = 6
-"""In a row; then the job fails, and the source is next read when it is requested again."""
+"""Errors in a row after which the job fails. The source is read again at its next request."""
 
 
 class PullFromSource(Handler):
-    """Read what is new at a source, page by page, and submit it.
+    """Read the new records of a source, page by page, and submit them as depositions.
 
-    Each page is stored together with the source's cursor, so that a job that is run again goes on
-    behind it. What is wrong at the source is counted at the source, and charges the job no attempt.
+    Each page is stored together with the source's cursor, so a job that runs again continues after
+    the last stored page. Errors of the source are counted in its row and charge the job no attempt.
     """
 
     name = "records.pull_from_source"
@@ -58,8 +58,8 @@ class PullFromSource(Handler):
         return f"source/{event.payload.source}"
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
-        """Return how many records were read and how many of them were submitted."""
-        assert job.event is not None  # noqa: S101 - of a handler without schedule
+        """Return the numbers of read and of submitted records."""
+        assert job.event is not None  # noqa: S101 - the handler has no schedule
         requested: SourceRequested.Payload = job.event.payload
         source, form, settings = await sync_to_async(_load)(requested.source)
         ends_at = time.monotonic() + TURN_SECONDS
@@ -76,26 +76,26 @@ class PullFromSource(Handler):
             if page.is_last:
                 return {"read": stored.read, "submitted": submitted}
             if time.monotonic() > ends_at or job.shutting_down():
-                raise Snooze(f"{stored.read} records read, there are more", seconds=0)
+                raise Snooze(f"{stored.read} records read; more pages follow", seconds=0)
             await job.acheck_cancelled()
 
 
 def _load(id: int) -> tuple[ReadSource, SourceFormat, BaseModel]:
     row = Source.objects.filter(pk=id).first()
     if row is None or not row.is_active:
-        raise Skip("the source is gone" if row is None else f"{row.name} is switched off")
+        raise Skip("the source was deleted" if row is None else f"{row.name} is paused")
     source = ReadSource(row.pk, row.name, row.url, row.cursor)
     try:
         form = find_format(row.kind)
         return source, form, form.Settings.model_validate(row.settings)
     except (UnknownFormat, ValidationError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else str(error)
-        record_error(source, f"its settings are wrong: {reason}")
-        raise Permanent(f"the settings of {row.name} are wrong: {reason}") from None
+        record_error(source, f"has invalid settings: {reason}")
+        raise Permanent(f"the settings of {row.name} are invalid: {reason}") from None
 
 
 async def _read(source: ReadSource, form: SourceFormat, settings: BaseModel) -> Page:
-    """Return the next page; what goes wrong is noted at the source."""
+    """Return the next page. Errors are recorded in the source's row and raised as outcomes."""
     restart_at = None
     try:
         return await form.read(source.url, settings, source.cursor or {})

@@ -1,4 +1,4 @@
-"""Index records again: in one backend on request, or by a new embedding model."""
+"""Index records again in one index, on request or for a new embedding model."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from tailrace.jobs.outcomes import Permanent, Snooze
 
 
 class Reindex(Handler):
-    """Index a thousand records again in one backend.
+    """Index up to a thousand records again in one index.
 
-    The routing key is the backend. What is in the index stays until it is replaced.
+    The routing key is the name of the index. Old entries stay in the index until they are replaced.
     """
 
     name = reindexing.HANDLER
@@ -23,7 +23,7 @@ class Reindex(Handler):
     time_limit = 3600
 
     class Payload(BaseModel):
-        """The backend, and the records with ids after `after` and up to `until`."""
+        """The index, and a range of records: ids greater than `after`, up to `until`."""
 
         model_config = ConfigDict(extra="forbid")
         backend: str
@@ -31,14 +31,14 @@ class Reindex(Handler):
         until: int
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many records there were."""
+        """Return the number of records."""
         backend, after, until = job.payload.backend, job.payload.after, job.payload.until
         if backend not in backends():
             raise Permanent(f"no index is called {backend!r}")
         done = 0
         while after < until:
             if job.shutting_down():
-                raise Snooze("the worker ends: it goes on elsewhere", seconds=1)
+                raise Snooze("the worker is shutting down; another worker continues", seconds=1)
             job.check_cancelled()
             count, after = reindexing.index_batch(backend, after, until)
             done += count

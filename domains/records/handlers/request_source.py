@@ -1,4 +1,4 @@
-"""Request a source when its schedule says so."""
+"""Request the pull of a source at its scheduled times."""
 
 from pydantic import BaseModel
 
@@ -8,7 +8,7 @@ from tailrace.jobs.outcomes import Skip
 
 
 class RequestSource(Handler):
-    """Ask for a source to be read. Each active source has a schedule of this handler."""
+    """Request that a source is read. Each active source has a schedule of this handler."""
 
     name = "records.request_source"
 

@@ -18,7 +18,7 @@ _READ = f"""
 SELECT id, metadata::text FROM tailrace_records_deposition
 WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'submitted' AND NOT is_deleted
 """
-# In the order of their ids, so that two batches cannot deadlock.
+# Rows are locked in the order of their ids, so that two batches cannot deadlock.
 _WRITE = f"""
 WITH checked AS MATERIALIZED (
   SELECT d.id, coalesce(new.problems, '[]') AS problems
@@ -37,7 +37,7 @@ RETURNING d.id
 
 
 class ValidateDeposition(Handler):
-    """Check the metadata of a deposition; an invalid one names its problems by field."""
+    """Check the metadata of a deposition, and store the problems by field if it is invalid."""
 
     name = "records.validate_deposition"
     on = [DepositionSubmitted]
@@ -48,14 +48,14 @@ class ValidateDeposition(Handler):
         ids = number_array(job_of)
         rows = query(_READ, ids=ids)
         problems: dict[int, list[Problem]] = {
-            id: wrong for id, metadata in rows if (wrong := problems_of(json.loads(metadata)))
+            id: errors for id, metadata in rows if (errors := problems_of(json.loads(metadata)))
         }
         with transaction.atomic():
             written = query(
                 _WRITE,
                 ids=ids,
                 invalid=number_array(problems),
-                problems=text_array(json.dumps(wrong) for wrong in problems.values()),
+                problems=text_array(json.dumps(errors) for errors in problems.values()),
             )
             changed = [id for (id,) in written]
             extra = {id: {"problems": len(problems.get(id, ()))} for id in changed}

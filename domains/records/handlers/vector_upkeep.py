@@ -1,4 +1,4 @@
-"""What a model of embeddings needs beside its vectors, and the end of a former one."""
+"""Build the HNSW index of an embedding model, and delete the vectors of a former model."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
 from tailrace.jobs.outcomes import Skip, Snooze
 
 
-class _OfModel(BaseModel):
+class _IndexPayload(BaseModel):
     """The id of an EmbeddingIndex."""
 
     model_config = ConfigDict(extra="forbid")
@@ -18,18 +18,18 @@ class _OfModel(BaseModel):
 
 
 class BuildVectorIndex(Handler):
-    """Build the HNSW index of a model's vectors; search goes on without it meanwhile."""
+    """Build the HNSW index of a model's vectors. Until it is built, search works without it."""
 
     name = "records.build_vector_index"
     priority = LOWEST_PRIORITY
     max_running = 1
     time_limit = 6 * 3600
-    Payload = _OfModel
+    Payload = _IndexPayload
 
     def handle(self, job: ClaimedJob) -> None:
         index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
         if index is None:
-            raise Skip("the model is gone")
+            raise Skip("the model was deleted")
         pgvector.build_index(index)
 
 
@@ -40,18 +40,18 @@ class RemoveVectors(Handler):
     priority = LOWEST_PRIORITY
     max_running = 1
     time_limit = 3600
-    Payload = _OfModel
+    Payload = _IndexPayload
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many vectors there were."""
+        """Return the number of deleted vectors."""
         index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
         if index is None or not embedding_indexes.is_former(index):
-            raise Skip("search uses the model, or it is gone")
+            raise Skip("the model is in use again, or was deleted")
         pgvector.drop_index(index)
         count, after = 0, 0
         while (piece := former_vectors.delete_piece(index, after)) is not None:
             if job.shutting_down():
-                raise Snooze("the worker ends: it goes on elsewhere", seconds=1)
+                raise Snooze("the worker is shutting down; another worker continues", seconds=1)
             count, after = count + piece.deleted, piece.until
             job.progress(count)
         index.delete()

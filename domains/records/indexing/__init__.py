@@ -1,2 +1,2 @@
-"""The indexes of published records, one in a file; a new one is a new module with a subclass of
+"""The indexes of published records. To add an index, add a module with a subclass of
 `IndexBackend`."""

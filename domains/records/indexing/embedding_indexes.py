@@ -1,16 +1,17 @@
-"""Which embedding model records are indexed by, and which one search uses.
+"""The embedding models that index records, and the model that search uses.
 
-A change of RECORDS_MODEL:
+After a change of RECORDS_MODEL:
 
-    the former model is complete: search uses it; new records are indexed by both
-        │ a job per thousand records indexes them by the new model (handlers/reindex.py)
+    the former model is complete: search uses it; both models index new records
+        │ the new model indexes all records, a thousand per job (handlers/reindex.py)
         ▼
-    the new model has all records: it is complete, the former one no longer; search uses it
-        │ a day later, so that going back is quick
+    the new model is complete, and the former one is not any more: search uses the new model
+        │ a day later, so that RECORDS_MODEL can be changed back quickly
         ▼
-    the vectors of the former model are deleted, in pieces
+    the vectors of the former model are deleted in batches
 
-At most one model is complete. Each move is one statement below.
+A model is complete if it has indexed all records. At most one model is marked as complete. Each
+step is one of the statements below.
 """
 
 from datetime import timedelta
@@ -24,9 +25,9 @@ from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelKey, 
 from tailrace.domains.records.models import EmbeddingIndex
 
 KEPT_HOURS = 24
-"""That the vectors of a former model are kept."""
+"""How long the vectors of a former model are kept."""
 LATE = f"{clock.NOW} - interval '5 minutes'"
-"""Records that were published since then may still wait for their job."""
+"""Later records may still wait for their job of records.index_record."""
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +53,7 @@ LIMIT %(limit)s
 
 
 def register(key: ModelKey, location: str) -> None:
-    """Note that records are indexed by this model from now on."""
+    """Create the row of this model, which indexes records from now on."""
     execute(
         _REGISTER, location=location, model=key.name, model_version=key.version,
         dimensions=key.dimensions,
@@ -60,18 +61,18 @@ def register(key: ModelKey, location: str) -> None:
 
 
 def index_of(key: ModelKey) -> EmbeddingIndex | None:
-    """Return the row of this model; None before anything was indexed by it."""
+    """Return the row of this model, or None if it has not been registered."""
     return EmbeddingIndex.objects.filter(model=key.name, model_version=key.version).first()
 
 
 def model_to_search_by() -> EmbeddingModel:
-    """Return the model that has all records; the configured one while none has, or while that one
-    cannot be loaded. Raises ModelUnusable."""
+    """Return the complete model, or the configured one if no model is complete or the complete
+    model cannot be loaded. Raises ModelUnusable."""
     return _complete_model() or configured()
 
 
 def models_to_index_by() -> list[EmbeddingModel]:
-    """Return the configured model, and the one that search uses. Raises ModelUnusable."""
+    """Return the configured model, and the complete model if it differs. Raises ModelUnusable."""
     model, complete = configured(), _complete_model()
     if complete is None or model.key == complete.key:
         return [model]
@@ -88,34 +89,40 @@ def _complete_model() -> EmbeddingModel | None:
         log.warning("records.former_model_unusable", model=str(row), error=str(error))
         return None
     if (model.key.name, model.key.version) != (row.model, row.model_version):
-        return None  # another model was put into its folder
+        return None  # the folder now contains another model
     return model
 
 
 def lacking(key: ModelKey, limit: int) -> list[int]:
-    """Return the ids of at most so many records that this model lacks, but for the latest."""
+    """Return the ids of at most `limit` records without a vector of this model.
+
+    Records of the last five minutes are left out.
+    """
     rows = query(_LACKING, model=key.name, model_version=key.version, limit=limit)
     return [id for (id,) in rows]
 
 
 def complete(index: EmbeddingIndex) -> None:
-    """Let search use this model."""
+    """Mark this model as the complete one, so that search uses it."""
     execute(_COMPLETE, id=index.pk)
     log.info("records.model_complete", model=str(index))
 
 
 def former(at_once: bool = False) -> list[EmbeddingIndex]:
-    """Return the models whose vectors nobody needs: a day after the configured one has all records,
-    or at once."""
-    own = index_of(configured_key())
-    if own is None or own.completed_at is None:
+    """Return the former models whose vectors can be deleted.
+
+    There are none until the configured model has been complete for KEPT_HOURS, or complete at all
+    with `at_once`.
+    """
+    current = index_of(configured_key())
+    if current is None or current.completed_at is None:
         return []
     kept = timedelta(0) if at_once else timedelta(hours=KEPT_HOURS)
-    if own.completed_at + kept > database_now():
+    if current.completed_at + kept > database_now():
         return []
     return list(EmbeddingIndex.objects.filter(completed_at=None).order_by("pk"))
 
 
 def is_former(index: EmbeddingIndex) -> bool:
-    """Whether nobody needs this model, a day or less after the change."""
+    """Whether search does not use this model any more."""
     return index in former(at_once=True)

@@ -1,4 +1,4 @@
-"""Delete the vectors of a former model in pieces, along the ids of records."""
+"""Delete the vectors of a former model in batches, in the order of record ids."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from tailrace.db.query import execute, query
 from tailrace.domains.records.models import EmbeddingIndex
 
 PIECE = 1000
-"""Records whose vectors one statement deletes."""
+"""Number of records whose vectors one statement deletes."""
 
 _END = """
 SELECT max(id) FROM (
@@ -19,15 +19,16 @@ DELETE FROM tailrace_records_vectorentry WHERE record_id > %(after)s AND record_
 
 
 class Piece(NamedTuple):
-    """What one statement did."""
+    """The result of one statement."""
 
     deleted: int
+    """Number of deleted vectors."""
     until: int
-    """The last id of a record that it looked at."""
+    """The id of the last record in the batch."""
 
 
 def delete_piece(index: EmbeddingIndex, after: int) -> Piece | None:
-    """Delete the vectors of the records that follow this id; None: there are none."""
+    """Delete the vectors of the next records after the id `after`; None if no record follows."""
     [(until,)] = query(_END, after=after, piece=PIECE)
     if until is None:
         return None

@@ -1,4 +1,4 @@
-"""The index of words: PostgreSQL's full text search."""
+"""The keyword index: PostgreSQL's full text search."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -17,9 +17,9 @@ from tailrace.domains.records.indexing.text_languages import CONFIGURATION_OF, N
 from tailrace.domains.records.models import KeywordEntry, Record
 
 MOST_RANKED = 5000
-"""Of the records that match: to rank each that has a common word would take seconds."""
+"""Maximum number of matches that are ranked. Ranking all matches of a common word takes seconds."""
 _SHORTER_FIRST = 1
-"""Ranks are divided by 1 + the logarithm of the text's length."""
+"""Option of ts_rank: divide ranks by 1 + the logarithm of the text's length."""
 
 _INDEX = f"""
 WITH {LATE_FLUSH}
@@ -47,24 +47,25 @@ GROUP BY websearch_to_tsquery(name::regconfig, %(text)s)::text ORDER BY 1
 
 @dataclass(frozen=True, slots=True)
 class WordQuery:
-    """What a text searches for in some languages."""
+    """The query of a search text, for the languages in which it is the same."""
 
     query: SearchQuery
     configurations: list[str]
+    """The text search configurations of these languages."""
 
     def condition(self) -> Q:
         """Return the condition on a KeywordEntry."""
         languages = [
             language for language, name in CONFIGURATION_OF.items() if name in self.configurations
         ]
-        spoken = Q(language__in=languages)
+        in_language = Q(language__in=languages)
         if SIMPLE in self.configurations:
-            spoken |= ~Q(language__in=list(CONFIGURATION_OF))
-        return Q(document=self.query) & spoken
+            in_language |= ~Q(language__in=list(CONFIGURATION_OF))
+        return Q(document=self.query) & in_language
 
 
 class KeywordIndex(IndexBackend):
-    """Words, in the forms of each record's language"""
+    """Words, including their forms in the language of each record"""
 
     name = "keyword"
     title = "words"
@@ -92,8 +93,10 @@ class KeywordIndex(IndexBackend):
 
 
 def word_queries(text: str) -> list[WordQuery]:
-    """Return what the text searches for: most languages share one query. None of it is a word that
-    counts: an empty list."""
+    """Return the queries of a search text; most languages share one query.
+
+    The list is empty if the text contains only stop words.
+    """
     return [
         WordQuery(SearchQuery(text, config=name, search_type="websearch"), names)
         for name, names in query(_QUERIES, names=NAMES, text=text)
@@ -101,5 +104,5 @@ def word_queries(text: str) -> list[WordQuery]:
 
 
 def any_of(queries: Sequence[WordQuery]) -> SearchQuery:
-    """Return a query that is true where one of these is."""
+    """Return a query that matches if at least one of these queries matches."""
     return reduce(or_, [each.query for each in queries])

@@ -1,7 +1,7 @@
-"""PostgreSQL's extension vector, where the server has it: its operators and its index (HNSW).
+"""HNSW indexes of PostgreSQL's extension vector, if the server has the extension.
 
-Vectors are stored as arrays, so that a server without the extension has the same tables; the index
-is on their cast. One model's vectors have one index, which no other model's vectors are in.
+Vectors are stored as arrays, so that servers without the extension have the same tables; the index
+is on their cast to `vector`. Each model has an index of its own.
 """
 
 from django.db import connection
@@ -11,7 +11,8 @@ from tailrace.db.query import query
 from tailrace.domains.records.models import EmbeddingIndex
 
 INDEXED_FROM = 50_000
-"""Vectors of a model: fewer are searched without an index in 0.2 s, and stored faster."""
+"""The number of a model's vectors from which on an index is built. A search in fewer vectors takes
+at most 0.2 s without an index, and they are stored faster."""
 
 _VERSION = "SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname='vector'"
 _COUNT = """
@@ -27,7 +28,7 @@ WHERE indexrelid = to_regclass(%(name)s) AND indrelid = 'tailrace_records_vector
 
 
 def version() -> list[int] | None:
-    """Return the version of the extension in this database; None if it is not there."""
+    """Return the version of the extension in this database, or None if it is not installed."""
     rows = query(_VERSION)
     return rows[0][0] if rows else None
 
@@ -38,7 +39,7 @@ def name_of(index: EmbeddingIndex) -> str:
 
 
 def without_index() -> list[EmbeddingIndex]:
-    """Return the models that have so many vectors that an index is wanted, and none."""
+    """Return the models with at least INDEXED_FROM vectors and without a valid index."""
     if version() is None:
         return []
     return [
@@ -49,10 +50,10 @@ def without_index() -> list[EmbeddingIndex]:
 
 
 def build_index(index: EmbeddingIndex) -> None:
-    """Create the HNSW index while others read and write. It takes minutes for 100,000 vectors."""
+    """Create the HNSW index without blocking writes. It takes minutes for 100,000 vectors."""
     if _is_valid(index):
         return
-    drop_index(index)  # what an interrupted build has left
+    drop_index(index)  # an interrupted build may have left an invalid index
     with connection.cursor() as cursor:
         cursor.execute(statement_of(index))
 
@@ -72,7 +73,7 @@ def statement_of(index: EmbeddingIndex) -> sql.Composed:
 
 
 def drop_index(index: EmbeddingIndex) -> None:
-    """Drop the index of a model's vectors, if there is one."""
+    """Drop the index of a model's vectors, if it exists."""
     name = sql.Identifier(name_of(index))
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))

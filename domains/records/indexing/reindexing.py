@@ -1,4 +1,4 @@
-"""Index all records again in one backend, by many small jobs; the other backends are left alone."""
+"""Index all records again in one index, by many small jobs."""
 
 from itertools import pairwise
 
@@ -9,9 +9,9 @@ from tailrace.jobs.enqueue import enqueue_many
 
 HANDLER = "records.reindex"
 PIECE = 1000
-"""Records of a job."""
+"""Number of records per job."""
 BATCH = 100
-"""Records of a call of the backend, at least."""
+"""Minimum number of records per call of the index."""
 
 _ENDS = """
 SELECT id FROM (
@@ -22,7 +22,7 @@ ORDER BY 1
 """
 
 
-# Each state by its own partial index, so that the history is not read.
+# One subquery per state, as each state has a partial index; so finished jobs are not read.
 _RUNNING = """
 SELECT EXISTS (SELECT FROM tailrace_jobs_job
                WHERE handler = %(handler)s AND state = 'pending' AND routing_key = %(backend)s)
@@ -32,9 +32,10 @@ SELECT EXISTS (SELECT FROM tailrace_jobs_job
 
 
 def reindex(backend: str) -> int:
-    """Create the jobs that index all records again, a thousand each; return how many are new.
+    """Create jobs that index all records again, a thousand records each; return their number.
 
-    Pieces that wait for their job already are left to it. Raises KeyError for an unknown backend.
+    If a job for the same records is still unfinished, no new one is created. Raises KeyError for an
+    unknown index.
     """
     backends()[backend]
     ends = [0, *(id for (id,) in query(_ENDS, piece=PIECE))]
@@ -52,13 +53,15 @@ def reindex(backend: str) -> int:
 
 
 def is_running(backend: str) -> bool:
-    """Whether there are jobs that index records again in this backend."""
+    """Whether jobs that index records again in this index are pending or running."""
     return bool(query(_RUNNING, handler=HANDLER, backend=backend)[0][0])
 
 
 def index_batch(backend: str, after: int, until: int) -> tuple[int, int]:
-    """Index the first records with ids after `after` and up to `until`; return how many there were,
-    and the last id: `until` at the end."""
+    """Index the next batch of records with ids greater than `after`, up to `until`.
+
+    Returns the number of records and the id of the last one, or `until` if no record is left.
+    """
     index = backends()[backend]
     size = max(BATCH, index.batch_size)
     rows = list(Record.objects.filter(pk__gt=after, pk__lte=until).order_by("pk")[:size])

@@ -1,7 +1,7 @@
-"""Which text search configuration of PostgreSQL reads which language."""
+"""PostgreSQL's text search configurations, by language."""
 
 SIMPLE = "simple"
-"""Takes words as they are: for languages that PostgreSQL does not know, and if none is named."""
+"""The configuration for unknown and unsupported languages. It does not normalise word forms."""
 CONFIGURATION_OF = {
     "ar": "arabic", "ca": "catalan", "da": "danish", "de": "german", "el": "greek",
     "en": "english", "es": "spanish", "eu": "basque", "fi": "finnish", "fr": "french",
@@ -14,5 +14,5 @@ NAMES = sorted({SIMPLE, *CONFIGURATION_OF.values()})
 
 
 def configuration_of(language: str) -> str:
-    """Return the configuration for a language of ISO 639-1."""
+    """Return the text search configuration for a language code of ISO 639-1."""
     return CONFIGURATION_OF.get(language, SIMPLE)

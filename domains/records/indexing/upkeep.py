@@ -1,4 +1,4 @@
-"""Each index for itself: what waits and what failed, and how it is made anew."""
+"""The state of each index, and its operations: replay failed jobs, index all records again."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ MAX_COUNT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """An index and its jobs; numbers end at MAX_COUNT."""
+    """An index and the numbers of its jobs, which are counted up to MAX_COUNT."""
 
     name: str
     description: str
@@ -41,7 +41,7 @@ FROM unnest(%(keys)s::text[]) AS key
 
 
 def index_states() -> list[IndexState]:
-    """Return every index with its jobs that wait and that failed."""
+    """Return all indexes with the numbers of their pending and failed jobs."""
     rows = query(_COUNTS, handler=INDEX_RECORD, keys=list(backends()), limit=MAX_COUNT)
     counts = {key: (pending, failed) for key, pending, failed in rows}
     return [
@@ -51,7 +51,7 @@ def index_states() -> list[IndexState]:
 
 
 def replay_failed(backend: str, by: User) -> str:
-    """Replay the failed jobs of one index, and of no other; return what was done in words."""
+    """Replay the failed jobs of one index; return a message about the result."""
     jobs = Job.objects.failed().filter(handler=INDEX_RECORD, routing_key=backend)
     action = batches.JOB_ACTIONS["replay"]
     what = f"failed jobs of the index {backend}"
@@ -59,8 +59,8 @@ def replay_failed(backend: str, by: User) -> str:
 
 
 def reindex_all(backend: str, by: User) -> str:
-    """Index all records again in one index, and in no other; return what was done in words."""
+    """Index all records again in one index; return a message about the result."""
     with transaction.atomic():
         pieces = reindex(backend)
         audit.record(by, Record, f"requested to index all again: {backend}", [("", backend)])
-    return f"All records are being indexed again in {backend}, by {pieces} jobs."
+    return f"{pieces} jobs index all records again in {backend}."

@@ -1,7 +1,7 @@
-"""The index of meanings: embeddings, compared by their cosine.
+"""The vector index: embeddings, compared by their cosine.
 
-Search uses the model that has all records. Records are indexed by it and by the configured one,
-until that has all records, too. See `embedding_indexes` for the change from one to the other.
+After a change of RECORDS_MODEL, search uses the former model until the new one has indexed all
+records, and both index new records. See `embedding_indexes`.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ from tailrace.domains.records.indexing.backends import LATE_FLUSH, IndexBackend,
 from tailrace.domains.records.models import Record, VectorEntry
 
 KEYWORDS = 50
-"""Keywords of a record that are embedded."""
+"""Maximum number of a record's keywords that are embedded."""
 
 _INDEX = f"""
 WITH {LATE_FLUSH}
@@ -44,7 +44,7 @@ WHERE record_id = ANY(%(ids)s::bigint[]) AND model = %(model)s AND model_version
 
 
 class VectorType(FloatField):
-    """The extension's type for vectors of so many dimensions."""
+    """The extension's type for vectors with this number of dimensions."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class VectorType(FloatField):
 
 
 class Distance(Func):
-    """1 - cosine, by the extension's operator, which its index answers."""
+    """1 - cosine, by the extension's operator, which can use the HNSW index."""
 
     template = "(%(expressions)s)"
     arg_joiner = " <=> "
@@ -63,15 +63,15 @@ class Distance(Func):
 
 
 class ExactDistance(Func):
-    """1 - cosine of vectors of length 1, without the extension: each vector is read."""
+    """1 - cosine of vectors of length 1, without the extension: all vectors are read."""
 
-    # PostgreSQL refuses a product that is too small for `real`.
+    # The product may be too small for `real`, which is an error in PostgreSQL.
     template = "(SELECT 1 - sum(a::float8 * b) FROM unnest(%(expressions)s::real[]) pair (a, b))"
     output_field = FloatField()
 
 
 class VectorIndex(IndexBackend):
-    """Meanings, as an embedding model compares them"""
+    """Meaning, compared by an embedding model"""
 
     name = "vector"
     title = "meaning"
@@ -99,7 +99,7 @@ class VectorIndex(IndexBackend):
 
 
 def text_of(record: Record) -> str:
-    """Return what is embedded of a record; models cut off its end."""
+    """Return the text of a record to embed. Models ignore the end of long texts."""
     return ". ".join([record.title, ", ".join(record.keywords[:KEYWORDS]), record.description])
 
 
@@ -127,14 +127,14 @@ def _literal(vector: Vector) -> str:
 
 @cache
 def _format(dimensions: int) -> str:
-    """Of numbers up to 1; very small ones become 0, since `real` cannot hold them."""
+    """Return a format string for vectors. It writes numbers that are too small for `real` as 0."""
     return "{" + ",".join(["%.7f"] * dimensions) + "}"
 
 
 def _nearest(
     vector: Vector, model: EmbeddingModel, records: QuerySet[Record], limit: int
 ) -> list[int]:
-    """Return the ids of the records whose vectors are nearest, the nearest first."""
+    """Return the ids of the records with the nearest vectors, the nearest first."""
     distance: Func
     if (installed := pgvector.version()) is None:
         distance = ExactDistance(F("embedding"), Value(_literal(vector)))
@@ -152,8 +152,8 @@ def _nearest(
 
 
 def _prepare_scan(installed: list[int], limit: int) -> None:
-    """Let the index return enough rows, also where most are of records that the user may not see;
-    until the end of the transaction."""
+    """Configure index scans of this transaction, so that they return enough rows even if the user
+    may not see most records."""
     query("SELECT set_config('hnsw.ef_search', %(count)s, true)", count=str(min(limit, 1000)))
     if installed >= [0, 8]:
         query("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")

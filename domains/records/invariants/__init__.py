@@ -1,1 +1,1 @@
-"""What must be true of depositions, records and their indexes."""
+"""The invariants of depositions, records and their indexes."""

@@ -1,4 +1,4 @@
-"""What must be true of the indexes of records."""
+"""The invariants of embedding models and their vectors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,21 +15,21 @@ VECTOR = "vector"
 
 
 class RecordsByConfiguredModel(Invariant):
-    """All records are indexed by the model of RECORDS_MODEL, and search uses it.
+    """The model in RECORDS_MODEL has indexed all records, and search uses it.
 
-    Repaired: records that jobs index again; once the model has them all, search uses it.
+    Repaired: jobs index the records again; when the model has indexed all, search uses it.
     """
 
     name = "records.by_configured_model"
-    advice = "jobs of records.reindex index them; until then search uses the former model"
+    advice = "jobs of records.reindex index the records; until then search uses the former model"
     every = 60
     limit = 1
 
     def find(self) -> Sequence[Any]:
-        """Return the model as it is configured, unless it has all records, or jobs see to it."""
+        """Return RECORDS_MODEL, unless the model is complete or jobs are indexing records again."""
         try:
             key = configured_key()
-        except ModelUnusable:  # `manage.py check` says so
+        except ModelUnusable:  # `manage.py check` reports this
             return []
         index = embedding_indexes.index_of(key)
         if index is None and not embedding_indexes.lacking(key, limit=1):
@@ -50,13 +50,13 @@ class RecordsByConfiguredModel(Invariant):
 
 
 class VectorsHaveTheirIndex(Invariant):
-    """The vectors of each model that has many have an HNSW index, where PostgreSQL can have it.
+    """Each model with many vectors has an HNSW index, if the extension pgvector is installed.
 
-    Repaired: indexes that a job builds.
+    Repaired: a job builds the index.
     """
 
     name = "records.vectors_have_their_index"
-    advice = "a job builds it; until then search by meaning is slower"
+    advice = "a job builds the index; until then search by meaning is slower"
     every = 60
 
     def find(self) -> Sequence[Any]:
@@ -67,13 +67,13 @@ class VectorsHaveTheirIndex(Invariant):
 
 
 class FormerVectorsAreDeleted(Invariant):
-    """Vectors of a former model are kept for a day after the change.
+    """Vectors of a former model are deleted a day after the change of models.
 
-    Repaired: models whose vectors a job deletes.
+    Repaired: a job deletes the vectors.
     """
 
     name = "records.former_vectors"
-    advice = "a job deletes them"
+    advice = "a job deletes the vectors"
     every = 600
 
     def find(self) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""What must be true of depositions and published records."""
+"""The invariants of depositions and published records."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -16,14 +16,14 @@ from tailrace.events.models import Event
 from tailrace.jobs.maintenance.invariant import Invariant
 
 SETTLED = timedelta(minutes=10)
-"""What is older should have been worked on."""
+"""The age from which on rows should have been processed."""
 RECENT = timedelta(days=1)
 
 
 class DepositionsHaveAnEvent(Invariant):
-    """A submitted deposition has its event, from which everything else follows.
+    """Each submitted deposition has an event, whose jobs process the deposition.
 
-    Repaired: depositions whose event is published.
+    Repaired: the event is published.
     """
 
     name = "records.depositions_have_an_event"
@@ -40,9 +40,9 @@ class DepositionsHaveAnEvent(Invariant):
 
 
 class WithdrawnAreNotIndexed(Invariant):
-    """A withdrawn record is in no index.
+    """Withdrawn records are in no index.
 
-    Repaired: records that are removed from all indexes.
+    Repaired: the records are removed from all indexes.
     """
 
     name = "records.withdrawn_are_not_indexed"
@@ -52,7 +52,7 @@ class WithdrawnAreNotIndexed(Invariant):
         now = database_now()
         rows = Record.objects.filter(is_deleted=True, published_at__lt=now - SETTLED)
         recent = rows.filter(published_at__gt=now - RECENT).order_by("-published_at", "-pk")
-        indexed = recent.filter(Exists(_words()) | Exists(_vectors()))
+        indexed = recent.filter(Exists(_keyword_entries()) | Exists(_vector_entries()))
         return list(indexed.values_list("pk", flat=True)[: self.limit])
 
     def repair(self, violations: Sequence[Any]) -> int:
@@ -62,10 +62,10 @@ class WithdrawnAreNotIndexed(Invariant):
 
 
 class PublishedAreIndexed(Invariant):
-    """A published record is in the indexes of words and of meanings. It reads all records, so only
-    `fsck` checks it.
+    """Published records are in the keyword index and the vector index. The check reads all records,
+    so only `fsck` runs it.
 
-    Repaired: records that are indexed.
+    Repaired: the records are indexed.
     """
 
     name = "records.published_are_indexed"
@@ -73,8 +73,8 @@ class PublishedAreIndexed(Invariant):
 
     def find(self) -> Sequence[Any]:
         rows = Record.objects.current().filter(published_at__lt=database_now() - SETTLED)
-        lacking = rows.filter(~Exists(_words()) | ~Exists(_vectors()))
-        return list(lacking.order_by("pk").values_list("pk", flat=True)[: self.limit])
+        unindexed = rows.filter(~Exists(_keyword_entries()) | ~Exists(_vector_entries()))
+        return list(unindexed.order_by("pk").values_list("pk", flat=True)[: self.limit])
 
     def repair(self, violations: Sequence[Any]) -> int:
         records = list(Record.objects.current().filter(pk__in=violations))
@@ -89,9 +89,9 @@ def _without_event(rows: QuerySet[Deposition]) -> QuerySet[Deposition]:
     return rows.filter(~Exists(Event.objects.filter(source=SOURCE, source_id=name)))
 
 
-def _words() -> QuerySet[KeywordEntry]:
+def _keyword_entries() -> QuerySet[KeywordEntry]:
     return KeywordEntry.objects.filter(record=OuterRef("pk"))
 
 
-def _vectors() -> QuerySet[VectorEntry]:
+def _vector_entries() -> QuerySet[VectorEntry]:
     return VectorEntry.objects.filter(record=OuterRef("pk"))

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 from tailrace.domains.records.models.source import Source
 
 UNFINISHED = ("submitted", "valid", "approved")
-"""States of depositions that a handler or a curator still has to look at."""
+"""States of depositions that a handler or a curator still has to process."""
 
 
 class DepositionQuerySet(models.QuerySet["Deposition"]):
@@ -15,14 +15,14 @@ class DepositionQuerySet(models.QuerySet["Deposition"]):
 
 
 class Deposition(models.Model):
-    """One version of a record as it was submitted, and how far it has come.
+    """One submitted version of a record, and its state.
 
-        submitted ──► valid ──► approved ──► published (superseded: a newer version was before it)
+        submitted ──► valid ──► approved ──► published, or superseded if a newer one is published
             │           │
-            ▼           ▼ a curator
+            ▼           ▼ by a curator
          invalid     rejected
 
-    A withdrawal is a deposition, too: with `is_deleted`, and without metadata.
+    A withdrawal is a deposition with `is_deleted` and without metadata.
     """
 
     class State(models.TextChoices):
@@ -73,7 +73,7 @@ class Deposition(models.Model):
 
     class Meta:
         constraints = [
-            # A version that a source lists again is the same deposition.
+            # A source may list a version again: that is the same deposition.
             models.UniqueConstraint(
                 fields=["identifier", "datestamp", "digest"], name="tailrace_deposition_once"
             ),
@@ -100,7 +100,7 @@ class Deposition(models.Model):
 
     @property
     def title(self) -> str:
-        """The title that was sent, or the identifier: an invalid deposition may have none."""
+        """The title in the metadata, or the identifier if an invalid deposition has no title."""
         title = self.metadata.get("title")
         return title if isinstance(title, str) and title.strip() else self.identifier
 

@@ -4,12 +4,12 @@ from django.db.models.functions import Now
 
 class EmbeddingIndexQuerySet(models.QuerySet["EmbeddingIndex"]):
     def complete(self) -> "EmbeddingIndexQuerySet":
-        """Those that have all records, the latest first."""
+        """Return the models that are marked as complete, the latest first."""
         return self.filter(completed_at__isnull=False).order_by("-completed_at", "-pk")
 
 
 class EmbeddingIndex(models.Model):
-    """A version of an embedding model by which records are, or were, indexed."""
+    """A version of an embedding model that indexes, or has indexed, records."""
 
     location = models.TextField(help_text="folder, or hashing:DIMENSIONS")
     model = models.TextField(help_text="name of the embedding model")

@@ -8,7 +8,7 @@ from tailrace.domains.records.models.record import Record
 
 
 class KeywordEntry(models.Model):
-    """A record in the index of words."""
+    """The entry of a record in the keyword index."""
 
     record = models.OneToOneField(
         Record, models.CASCADE, primary_key=True, related_name="keyword_entry"
@@ -26,7 +26,7 @@ class KeywordEntry(models.Model):
 
 
 class VectorEntry(models.Model):
-    """A record's embedding by one version of one model."""
+    """The embedding of a record by one version of an embedding model."""
 
     record = models.ForeignKey(
         Record, models.CASCADE, related_name="vector_entries", db_index=False

@@ -8,12 +8,12 @@ from tailrace.domains.records.models.deposition import Deposition
 
 class RecordQuerySet(models.QuerySet["Record"]):
     def current(self) -> "RecordQuerySet":
-        """Those that have not been withdrawn."""
+        """Return records that are not withdrawn."""
         return self.filter(is_deleted=False)
 
 
 class Record(models.Model):
-    """The latest published version of what was deposited under an identifier."""
+    """The latest published version of the depositions with the same identifier."""
 
     class Access(models.TextChoices):
         OPEN = "open"

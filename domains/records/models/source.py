@@ -13,7 +13,7 @@ class SourceQuerySet(models.QuerySet["Source"]):
 
 
 class Source(models.Model):
-    """A repository whose records are harvested from a cursor."""
+    """A repository or feed whose records are harvested, page by page, from a cursor on."""
 
     name = models.TextField(
         unique=True, validators=[NAME], help_text="begins the identifiers of its records"
@@ -55,7 +55,7 @@ class Source(models.Model):
 
     @property
     def state(self) -> str:
-        """How the source fares, in a word or two."""
+        """The state of the source: error, reading, up to date, or new."""
         if self.last_error:
             return "error"
         if self.list_goes_on:

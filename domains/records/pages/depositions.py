@@ -1,4 +1,4 @@
-"""The pages of depositions: the list, a new one, and each with the chain of its events."""
+"""The pages of depositions: the list, the form, and each deposition with its events and jobs."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 20
 SECONDS, SECONDS_WHEN_DONE = 2, 30
-"""Between two looks at a chain: while jobs of it are under way, and afterwards."""
+"""Seconds between updates of the page, while jobs of the chain are unfinished and afterwards."""
 SHOWN_WAITING = 20
 DECIDED = {"approve": "approved", "reject": "rejected"}
 
@@ -45,7 +45,7 @@ DECIDED = {"approve": "approved", "reject": "rejected"}
 @require_safe
 @for_person
 def depositions(request: PersonRequest) -> HttpResponse:
-    """List the person's depositions, and for curators those that wait for them."""
+    """List the person's depositions, and for curators the depositions that need a decision."""
     rows = Deposition.objects.filter(submitted_by=request.user).order_by("-pk")
     if after := request.GET.get("after", ""):
         try:
@@ -70,8 +70,8 @@ def _too_large(request: PersonRequest) -> HttpResponse:
 
 @upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
 def deposit(request: PersonRequest) -> HttpResponse:
-    """GET: the form, with the metadata of the deposition `of` which it is a new version. POST: a
-    deposition."""
+    """GET: show the form, filled with the metadata of the previous version `of` if it is given.
+    POST: submit the deposition."""
     previous = _previous(request)
     if request.method != "POST":
         form = DepositionForm.of(previous) if previous else DepositionForm()
@@ -133,7 +133,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
             reason = form.cleaned_data["reason"] if form.is_valid() else ""
             decisions.reject(row.pk, request.user, reason)
     except NotNow as error:
-        messages.error(request, f"Not done: {error}.")
+        messages.error(request, f"Failed: {error}.")
     else:
         messages.success(request, f"Deposition {row.pk} is {DECIDED[action]}.")
     return redirect("records:deposition", row.pk)
@@ -145,14 +145,14 @@ def _visible(request: PersonRequest, id: int) -> Deposition:
 
 
 def _previous(request: PersonRequest) -> Deposition | None:
-    """Return the person's deposition of which a new version is wanted."""
-    of = request.GET.get("of", "")
-    if not of:
+    """Return the person's deposition with the id `of`, whose new version is being submitted."""
+    id_text = request.GET.get("of", "")
+    if not id_text:
         return None
-    if not (of.isascii() and of.isdigit() and len(of) < 19):
+    if not (id_text.isascii() and id_text.isdigit() and len(id_text) < 19):
         raise Http404
     rows = Deposition.objects.filter(submitted_by=request.user, source=None, is_deleted=False)
-    return get_object_or_404(rows, pk=int(of))
+    return get_object_or_404(rows, pk=int(id_text))
 
 
 def _chain(request: PersonRequest, row: Deposition) -> str:
@@ -174,8 +174,8 @@ def _chain(request: PersonRequest, row: Deposition) -> str:
 
 
 def _chain_of(row: Deposition, user: User) -> Chain:
-    """Return the chain of the deposition's events. Jobs that other apps have because of them, such
-    as messages to subscribers, are for operators."""
+    """Return the chain of the deposition's events and jobs. Only operators see jobs of other apps,
+    such as notifications of subscribers."""
     events = Event.objects.filter(source=SOURCE, source_id=event_id(DepositionSubmitted, row.pk))
     first = events.values_list("pk", flat=True).first()
     if first is None:

@@ -16,7 +16,7 @@ class _FilesInput(forms.ClearableFileInput):
 
 
 class FilesField(forms.FileField):
-    """Any number of files; `clean` returns the list of them."""
+    """A field for any number of files; `clean` returns a list."""
 
     widget = _FilesInput
 
@@ -25,7 +25,7 @@ class FilesField(forms.FileField):
 
 
 class DepositionForm(PageForm, forms.Form):
-    """The metadata of a record, and its files."""
+    """The metadata and the files of a deposition."""
 
     title = forms.CharField(max_length=1000, label="Title")
     description = forms.CharField(
@@ -34,22 +34,20 @@ class DepositionForm(PageForm, forms.Form):
     creators = forms.CharField(
         max_length=30_000,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One in a line, such as Novak, Ana.",
+        help_text="One per line, such as Novak, Ana.",
     )
-    keywords = forms.CharField(
-        required=False, max_length=20_000, help_text="With commas between them."
-    )
+    keywords = forms.CharField(required=False, max_length=20_000, help_text="Separated by commas.")
     language = forms.ChoiceField(
         required=False, choices=[("", "unknown"), *((code, code) for code in sorted(LANGUAGES))]
     )
     access = forms.ChoiceField(
-        choices=[("open", "open: for everybody"), ("closed", "closed: for you alone")]
+        choices=[("open", "open: for everybody"), ("closed", "closed: only for you")]
     )
-    file = FilesField(required=False, label="Files", help_text="Of any kind.")
+    file = FilesField(required=False, label="Files", help_text="Files of any type.")
 
     @classmethod
     def of(cls, row: Deposition) -> "DepositionForm":
-        """Return the form with the metadata of a deposition, to correct it."""
+        """Return the form filled with the metadata of a deposition."""
         lists = {"creators": "\n", "keywords": ", "}
         initial: dict[str, Any] = dict(row.metadata)
         for name, separator in lists.items():
@@ -75,7 +73,7 @@ class DepositionForm(PageForm, forms.Form):
 
 
 class ReasonForm(PageForm, forms.Form):
-    """Why a deposition is rejected, or a record withdrawn."""
+    """The reason to reject a deposition or to withdraw a record."""
 
     reason = forms.CharField(max_length=MAX_REASON, label="Reason")
 

@@ -1,4 +1,4 @@
-"""The page of the indexes, for operators: replay what failed, or index all records again."""
+"""The page of the indexes, for operators: replay failed jobs, or index all records again."""
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -16,7 +16,7 @@ ACTIONS = {"replay": upkeep.replay_failed, "reindex": upkeep.reindex_all}
 @require_safe
 @for_person
 def indexes(request: PersonRequest) -> HttpResponse:
-    """List the indexes with their jobs."""
+    """List the indexes with the numbers of their jobs."""
     _check(request)
     return show(request, "tailrace/records/indexes.html", {"indexes": upkeep.index_states()})
 
@@ -24,7 +24,7 @@ def indexes(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def change_index(request: PersonRequest, name: str, action: str) -> HttpResponse:
-    """Replay the failed jobs of one index, or index all records again in it."""
+    """Replay the failed jobs of an index, or index all records again in it."""
     _check(request)
     if name not in backends() or action not in ACTIONS:
         raise Http404

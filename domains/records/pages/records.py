@@ -16,7 +16,7 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 @require_safe
 @for_person
 def record(request: PersonRequest, id: int) -> HttpResponse:
-    """Show a record, and where it is from."""
+    """Show a record, its files and its deposition."""
     row = _visible(request, id)
     deposition = visible_depositions(request.user).filter(pk=row.deposition_id or 0).first()
     context = {
@@ -32,7 +32,7 @@ def record(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def withdraw(request: PersonRequest, id: int) -> HttpResponse:
-    """Withdraw the record: its owner, or a curator."""
+    """Withdraw the record, for its owner or a curator."""
     row = _visible(request, id)
     if not decisions.may_withdraw(request.user, row):
         raise Http404

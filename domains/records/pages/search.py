@@ -1,4 +1,4 @@
-"""The page of the search over published records."""
+"""The search page."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PAGES = searching.MOST_RESULTS // PAGE_SIZE
 @require_safe
 @for_person
 def search(request: PersonRequest) -> HttpResponse:
-    """Search for `q` in one `index`, or in all; show the `page` of the results."""
+    """Search for `q` in the index `index`, or in all indexes; show the page `page` of results."""
     text, index = request.GET.get("q", ""), request.GET.get("index", "")
     page = _page(request.GET.get("page", "1"))
     context: dict[str, Any] = {

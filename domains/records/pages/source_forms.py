@@ -1,4 +1,4 @@
-"""The form of a source, with the settings of every format."""
+"""The form of a source, with fields for the settings of every format."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from tailrace.net.ssrf_guard import MAX_URL_LENGTH
 from tailrace.web.pages.forms import PageForm
 
 MAX_SETTING = 500
-MINE = ("url", "cron", "kind")
-"""Fields of `problems` that the form has by the same name."""
+SHARED_FIELDS = ("url", "cron", "kind")
+"""Names that are both fields of the form and keys of `problems`."""
 
 
 class SourceForm(PageForm, forms.Form):
-    """A source; a new one has a name, too."""
+    """The form of a source. Only a new source has the field `name`."""
 
     name = forms.CharField(
         max_length=60,
         validators=[NAME],
-        help_text="Begins the identifiers of its records, and stays. Lower-case letters, digits and"
-        " hyphens.",
+        help_text="The prefix of the identifiers of its records. It cannot be changed later."
+        " Lower-case letters, digits and hyphens.",
     )
     kind = forms.ChoiceField(label="Format")
     url = forms.CharField(
         max_length=MAX_URL_LENGTH,
         label="Address",
-        help_text="A public one, with https://, such as https://example.org/oai.",
+        help_text="A public URL with https://, such as https://example.org/oai.",
     )
     cron = forms.CharField(
         max_length=LIMITS["cron"],
@@ -50,7 +50,7 @@ class SourceForm(PageForm, forms.Form):
         ]
         for kind, form in formats().items():
             for name, info in form.Settings.model_fields.items():
-                default = f" Without it: {info.default}." if info.default else ""
+                default = f" Default: {info.default}." if info.default else ""
                 self.fields[f"{kind}-{name}"] = forms.CharField(
                     required=False,
                     max_length=MAX_SETTING,
@@ -67,16 +67,16 @@ class SourceForm(PageForm, forms.Form):
             if (value := cleaned.get(f"{kind}-{name}"))
         }
         for field, problem in problems(kind, url, cleaned["settings"], cron).items():
-            if not (field in MINE and field in self.errors):
-                self.add_error(field if field in MINE else None, problem)
+            if not (field in SHARED_FIELDS and field in self.errors):
+                self.add_error(field if field in SHARED_FIELDS else None, problem)
         return cleaned
 
     def values(self) -> dict[str, Any]:
-        """Return what `create_source` and `change_source` take."""
+        """Return the arguments for `create_source` and `change_source`."""
         names = ("kind", "url", "settings", "cron")
         return {name: self.cleaned_data[name] for name in names}
 
 
 def _initial(source: Source) -> dict[str, Any]:
-    own = {f"{source.kind}-{name}": value for name, value in source.settings.items()}
-    return {"kind": source.kind, "url": source.url, "cron": source.cron, **own}
+    settings = {f"{source.kind}-{name}": value for name, value in source.settings.items()}
+    return {"kind": source.kind, "url": source.url, "cron": source.cron, **settings}

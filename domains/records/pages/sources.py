@@ -1,4 +1,4 @@
-"""The pages of sources: the list, each with how it fares, and the form with its trial."""
+"""The pages of sources: the list, each source with its state, and the form with its trial."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 50
 SECONDS, SECONDS_WHEN_DONE = 2, 30
-"""Between two looks at a source: while it is read, and otherwise."""
+"""Seconds between updates of the page, while the source has a job and otherwise."""
 ACTIONS = ("pull", "pause", "resume", "restart")
 
 
@@ -55,7 +55,7 @@ def sources(request: PersonRequest) -> HttpResponse:
 @require_safe
 @for_person
 def source(request: PersonRequest, id: int) -> HttpResponse:
-    """Show how a source fares, and what may be done with it."""
+    """Show the state of a source, and buttons for actions."""
     row = _row(request, id)
     return show(
         request, "tailrace/records/source.html", {"source": row, "state": _state(request, row)}
@@ -77,16 +77,16 @@ def change_source(request: PersonRequest, id: int, action: str) -> HttpResponse:
     if action not in ACTIONS:
         raise Http404
     try:
-        messages.success(request, _carry_out(row, request, action))
+        messages.success(request, _perform(action, row, request))
     except NotActive as error:
-        messages.error(request, f"Not done: {error}.")
+        messages.error(request, f"Failed: {error}.")
     return redirect("records:source", row.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def new_source(request: PersonRequest) -> HttpResponse:
-    """GET: the form. POST: make the source, or try it if the button says so."""
+    """GET: show the form. POST: add the source, or only try it if the button `try` was pressed."""
     _check(request, ADD)
     return _form(request, None)
 
@@ -94,7 +94,7 @@ def new_source(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def edit_source(request: PersonRequest, id: int) -> HttpResponse:
-    """As `new_source`, for a source that is there."""
+    """Like `new_source`, for an existing source."""
     _check(request, CHANGE)
     return _form(request, _row(request, id))
 
@@ -126,15 +126,17 @@ def _save(request: PersonRequest, form: SourceForm) -> Source:
     if form.source is None:
         name = form.cleaned_data["name"]
         row = changes.create_source(request.user, name=name, **form.values())
-        messages.success(request, f"{row} is read at its times; pull it to have it read now.")
+        messages.success(
+            request, f"{row} was added and will be read at its next time. To read it now, pull it."
+        )
     else:
         row = changes.change_source(form.source.pk, request.user, **form.values())
-        messages.success(request, f"{row} is saved.")
+        messages.success(request, f"{row} was saved.")
     return row
 
 
-def _carry_out(row: Source, request: PersonRequest, action: str) -> str:
-    """Do it and return what was done, as a sentence."""
+def _perform(action: str, row: Source, request: PersonRequest) -> str:
+    """Perform the action and return a message about it."""
     if action == "pull":
         changes.pull_now(row.pk, request.user)
         return f"{row} is being read."
@@ -142,7 +144,7 @@ def _carry_out(row: Source, request: PersonRequest, action: str) -> str:
         changes.start_over(row.pk, request.user)
         return f"{row} is being read from the beginning."
     changes.set_active(row.pk, request.user, action == "resume")
-    return f"{row} is {'read at its times again' if action == 'resume' else 'paused'}."
+    return f"{row} is {'active again' if action == 'resume' else 'paused'}."
 
 
 def _state(request: PersonRequest, row: Source) -> str:

@@ -1,1 +1,1 @@
-"""A small repository that speaks OAI-PMH, for `make run` and for tests."""
+"""A small OAI-PMH repository, for `make run` and for tests."""

@@ -1,4 +1,4 @@
-"""The repository of `make run`: some works in twelve languages, of which a few change."""
+"""The sample repository of `make run`: works in twelve languages, some of which change later."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,12 +13,12 @@ from tailrace.net.sample_server import Request
 FILE = Path(__file__).with_name("library.yaml")
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WITHDRAWN = ("oai:sample:006", "oai:sample:027", "oai:sample:047")
-"""Records that are deleted when the repository is harvested for the second time."""
+"""Records that are deleted when the second harvest begins."""
 CORRECTED = "oai:sample:039"
 
 
 def sample_library() -> Repository:
-    """Return the repository. Its second harvest finds what the first one did not."""
+    """Return the repository. Some of its records change when the second harvest begins."""
     library = Repository(name="A sample library", page_size=20, token_lifetime=timedelta(hours=1))
     works: list[list[Any]] = yaml.safe_load(FILE.read_text())
     for number, (language, title, creators, keywords, description) in enumerate(works, 1):

@@ -15,7 +15,7 @@ METADATA_FORMATS = (
 
 
 class OaiError(Exception):
-    """An error of the protocol, which is answered with the status 200."""
+    """A protocol error. The response has the HTTP status 200 and an <error> element."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class OaiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record of a repository; without elements it is deleted."""
+    """A record of a repository; if `elements` is None, the record is deleted."""
 
     identifier: str
     changed_at: datetime
@@ -59,7 +59,7 @@ class StoredRecord:
 
 
 def document(url: str, arguments: Mapping[str, str], moment: datetime, content: str) -> bytes:
-    """Return a whole response."""
+    """Return a complete response with this content."""
     attributes = "".join(f" {name}={quoteattr(value)}" for name, value in arguments.items())
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -81,7 +81,7 @@ def identify(name: str, url: str, earliest: str, deleted_record: str, granularit
 
 
 def list_sets(names: Iterable[str]) -> str:
-    """Return the sets, or the error that there are none."""
+    """Return the ListSets element. Raises OaiError if there are no sets."""
     sets = "".join(
         f"<set><setSpec>{escape(name)}</setSpec><setName>{escape(name)}</setName></set>"
         for name in sorted(names)

@@ -1,4 +1,4 @@
-"""A repository that speaks OAI-PMH 2.0, as its specification says.
+"""An OAI-PMH 2.0 repository that follows the specification.
 
 https://www.openarchives.org/OAI/openarchivesprotocol.html
 """
@@ -35,7 +35,7 @@ def _now() -> datetime:
 
 @dataclass
 class Repository:
-    """Its records, how it answers, what it was asked, and its faults."""
+    """A repository with options for its responses, a log of requests, and injected faults."""
 
     url: str = ""
     name: str = "A repository"
@@ -48,13 +48,13 @@ class Repository:
     requests: list[dict[str, str]] = field(default_factory=list)
     """The arguments of each request."""
     before: Callable[[Request], Response | None] = lambda request: None
-    """Called before each answer; what it returns is the answer."""
+    """Called before each request is handled. If it returns a response, that is sent instead."""
     gzips: bool = False
     _records: dict[str, StoredRecord] = field(default_factory=dict)
     _epoch: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    # --- what is in it ---
+    # --- records ---
 
     def add(
         self,
@@ -64,7 +64,7 @@ class Repository:
         sets: Sequence[str] = (),
         **elements: str | Sequence[str],
     ) -> None:
-        """Add a record, or change it, with these elements of Dublin Core."""
+        """Add or replace a record with these Dublin Core elements."""
         values = {
             name: [value] if isinstance(value, str) else list(value)
             for name, value in elements.items()
@@ -75,7 +75,7 @@ class Repository:
             )
 
     def delete(self, identifier: str, changed_at: datetime | None = None) -> None:
-        """Delete a record; it is kept as deleted unless the repository keeps track of none."""
+        """Delete a record. It is listed as deleted, unless `deleted_record` is "no"."""
         with self._lock:
             record = self._records.pop(identifier)
             if self.deleted_record != "no":
@@ -84,10 +84,10 @@ class Repository:
                 )
 
     def forget_tokens(self) -> None:
-        """Accept no resumption token that was given so far."""
+        """Invalidate all resumption tokens."""
         self._epoch += 1
 
-    # --- how it answers ---
+    # --- responses ---
 
     def respond(self, request: Request) -> Response:
         pairs = parse_qsl(urlsplit(request.path).query, keep_blank_values=True)
@@ -99,7 +99,7 @@ class Repository:
         try:
             if len(arguments) < len(pairs):
                 raise OaiError("badArgument", "an argument is repeated")
-            content = self._answer(arguments, moment)
+            content = self._content(arguments, moment)
         except OaiError as error:
             content = error.xml()
             arguments = {} if error.code in ("badVerb", "badArgument") else arguments
@@ -109,7 +109,7 @@ class Repository:
             return Response(200, gzip.compress(body), headers | {"Content-Encoding": "gzip"})
         return Response(200, body, headers)
 
-    def _answer(self, arguments: Mapping[str, str], moment: datetime) -> str:
+    def _content(self, arguments: Mapping[str, str], moment: datetime) -> str:
         verb = arguments.get("verb", "")
         if verb not in ARGUMENTS:
             raise OaiError("badVerb", f"{verb!r} is not a verb of OAI-PMH")
@@ -117,7 +117,8 @@ class Repository:
         if verb.startswith("List") and "resumptionToken" in given:
             if len(given) > 1:
                 raise OaiError("badArgument", "resumptionToken is an exclusive argument")
-            return self._list(verb, *self._opened(given["resumptionToken"], verb, moment), moment)
+            token = given["resumptionToken"]
+            return self._list(verb, *self._read_token(token, verb, moment), moment)
         if unknown := given.keys() - set(ARGUMENTS[verb]):
             raise OaiError("badArgument", f"{verb} takes no {sorted(unknown)[0]}")
         match verb:
@@ -126,14 +127,16 @@ class Repository:
             case "ListMetadataFormats":
                 return oai_xml.METADATA_FORMATS
             case "ListSets":
-                return oai_xml.list_sets({name for record in self._all() for name in record.sets})
+                records = self._sorted_records()
+                return oai_xml.list_sets({name for record in records for name in record.sets})
             case "GetRecord":
                 return self._get_record(given)
         self._check_list(given)
         return self._list(verb, given, 0, moment)
 
     def _identify(self) -> str:
-        earliest = min((record.changed_at for record in self._all()), default=self.clock())
+        times = (record.changed_at for record in self._sorted_records())
+        earliest = min(times, default=self.clock())
         return oai_xml.identify(
             self.name, self.url, self._text(earliest), self.deleted_record, self.granularity
         )
@@ -168,12 +171,12 @@ class Repository:
         wanted = given.get("set", "")
         return [
             record
-            for record in self._all()
+            for record in self._sorted_records()
             if begins <= self._text(record.changed_at) <= ends
             and (not wanted or any(f"{name}:".startswith(f"{wanted}:") for name in record.sets))
         ]
 
-    def _all(self) -> list[StoredRecord]:
+    def _sorted_records(self) -> list[StoredRecord]:
         with self._lock:
             return sorted(self._records.values(), key=lambda record: record.identifier)
 
@@ -187,7 +190,7 @@ class Repository:
             raise OaiError("badArgument", f"from and until are not of {self.granularity}")
         if len(bounds) == 2 and bounds[0] > bounds[1]:
             raise OaiError("badArgument", "from is after until")
-        if "set" in given and not any(record.sets for record in self._all()):
+        if "set" in given and not any(record.sets for record in self._sorted_records()):
             raise OaiError("noSetHierarchy", "this repository has no sets")
 
     def _check_prefix(self, given: Mapping[str, str]) -> None:
@@ -213,15 +216,15 @@ class Repository:
         parts = [verb, dict(given), offset, moment.timestamp(), self._epoch]
         return urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
-    def _opened(self, token: str, verb: str, moment: datetime) -> tuple[dict[str, str], int]:
+    def _read_token(self, token: str, verb: str, moment: datetime) -> tuple[dict[str, str], int]:
         refused = OaiError("badResumptionToken", "the token is unknown or has expired")
         try:
             parts: Any = json.loads(urlsafe_b64decode(token))
-            of_verb, given, offset, issued, epoch = parts
+            token_verb, given, offset, issued, epoch = parts
         except ValueError:
             raise refused from None
         expires = issued + self.token_lifetime.total_seconds() if self.token_lifetime else None
-        if of_verb != verb or epoch != self._epoch:
+        if token_verb != verb or epoch != self._epoch:
             raise refused
         if expires is not None and moment.timestamp() > expires:
             raise refused

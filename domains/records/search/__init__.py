@@ -1,1 +1,1 @@
-"""Search over published records: all indexes at once, or one of them."""
+"""Search in published records, with one index or with all indexes combined."""

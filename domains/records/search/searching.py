@@ -1,4 +1,4 @@
-"""Ask the indexes, fuse what they return, and give the records of one page."""
+"""Search in the indexes, combine their rankings, and return one page of records."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,25 +18,25 @@ from tailrace.domains.records.visibility import visible_records
 from tailrace.events.validation import clean
 
 MOST_CHARACTERS = 500
-"""Of a search text."""
+"""Maximum length of a search text."""
 MOST_RESULTS = 200
-"""That can be paged through; each index returns as many."""
+"""Maximum number of results of a search, and of each index."""
 SECONDS, LOCK_SECONDS = 5.0, 1.0
-"""That an index may take."""
+"""Time limits for the statements and the lock waits of an index."""
 COST = 5.0
-"""Of a search, in requests of the user's budget."""
+"""The number of requests as which a search counts in the user's budget."""
 _RANK_OFFSET = 60
-"""The larger, the more it counts that several indexes have a record, and the less the first places
-(Cormack, Clarke and Büttcher: Reciprocal Rank Fusion, 2009)."""
+"""The constant of reciprocal rank fusion. With a larger value, it matters more that several indexes
+found a record, and less that it has a top rank (Cormack, Clarke and Büttcher 2009)."""
 
 _NO_DASHES = re.compile(r'-+(?![\w"])')
-"""Dashes that exclude nothing; PostgreSQL fails at hundreds of them in a row."""
+"""Dashes that exclude no word. PostgreSQL fails if hundreds of them are in a row."""
 
 log = structlog.get_logger(__name__)
 
 
 class InvalidSearch(ValueError):
-    """The search cannot be made as it is; the message says why."""
+    """A parameter of the search is invalid; the message gives the reason."""
 
     def __init__(self, parameter: str, message: str) -> None:
         super().__init__(message)
@@ -44,36 +44,36 @@ class InvalidSearch(ValueError):
 
 
 class SearchUnavailable(Exception):
-    """No index could answer in time; the same search may succeed later."""
+    """No index responded in time. The same search may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record, and why it was found."""
+    """A record that matches the search."""
 
     record: Record
     places: dict[str, int]
-    """Its place in each index that has it, from 1."""
+    """The rank of the record in each index that found it, from 1."""
     snippet: Snippet
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One page of a search."""
+    """One page of results."""
 
     hits: list[Hit]
     has_more: bool
     left_out: list[str]
-    """The indexes that could not answer."""
+    """The names of the indexes that did not respond."""
 
 
 def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 20) -> Results:
-    """Return the records that the user may see and that match, best first, from `offset` on.
+    """Return matching records that the user may see, the best match first, from `offset` on.
 
-    Without an `index` all are asked. Raises InvalidSearch or SearchUnavailable.
+    If `index` is empty, all indexes are searched. Raises InvalidSearch or SearchUnavailable.
     """
-    text = _checked(text)
-    chosen = _chosen(index)
+    text = _checked_text(text)
+    chosen = _chosen_indexes(index)
     records = visible_records(user).filter(is_deleted=False)
     rankings = {name: _ranking(backend, text, records) for name, backend in chosen.items()}
     left_out = [name for name, ids in rankings.items() if ids is None]
@@ -88,29 +88,31 @@ def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 
     return Results(hits, len(best) > offset + size, left_out)
 
 
-def _checked(text: str) -> str:
+def _checked_text(text: str) -> str:
     text = " ".join(_NO_DASHES.sub(" ", clean(text)[0]).split())
     if not text:
-        raise InvalidSearch("q", "type what to search for")
+        raise InvalidSearch("q", "the search text is empty")
     if len(text) > MOST_CHARACTERS:
         raise InvalidSearch(
-            "q", f"the search has {len(text):,} characters; at most {MOST_CHARACTERS} are allowed"
+            "q",
+            f"the search text has {len(text):,} characters; at most {MOST_CHARACTERS} are allowed",
         )
     return text
 
 
-def _chosen(index: str) -> Mapping[str, IndexBackend]:
+def _chosen_indexes(index: str) -> Mapping[str, IndexBackend]:
     if not index:
         return backends()
     if index not in backends():
         raise InvalidSearch(
-            "index", f"no index is called {index!r}; there are {', '.join(backends())}"
+            "index", f"no index is called {index!r}; the indexes are {', '.join(backends())}"
         )
     return {index: backends()[index]}
 
 
 def _ranking(backend: IndexBackend, text: str, records: QuerySet[Record]) -> list[int] | None:
-    """Return the ids of the records that match, best first; None if the index cannot answer."""
+    """Return the ids of matching records, the best match first; None if the index is unavailable
+    or too slow."""
     try:
         with time_limits(SECONDS, LOCK_SECONDS):
             return backend.search(text, records, MOST_RESULTS)

@@ -1,6 +1,6 @@
-"""Where the words of a search stand in a record: pieces of text, some of which match.
+"""Snippets of records with the words of the search marked, as parts of text.
 
-They are plain text, never HTML: whoever shows them escapes each piece.
+The parts are plain text, not HTML. Callers must escape them.
 """
 
 import json
@@ -12,15 +12,15 @@ from tailrace.db.query import query
 from tailrace.domains.records.indexing.text_languages import CONFIGURATION_OF
 
 MOST_READ = 10_000
-"""Characters of a description in which words are looked for."""
+"""Number of characters of a description in which words are searched."""
 _BEGIN, _END = "\x02", "\x03"
-"""Around each match; texts cannot bring their own, which are taken out first."""
+"""Marks around each match. They are first removed from the texts themselves."""
 _MATCH = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of text."""
+    """A part of a text that matches the search, or a part between matches."""
 
     text: str
     is_match: bool
@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """What is shown of a record: its title, and the best places of its description."""
+    """The title of a record, and the most relevant parts of its description."""
 
     title: list[Part]
     description: list[Part]
@@ -48,7 +48,7 @@ WHERE r.id = ANY(%(ids)s)
 
 
 def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
-    """Return what to show of each of these records, by its id."""
+    """Return the snippets of these records, by id."""
     rows = query(
         _SNIPPETS,
         ids=list(ids),
@@ -62,6 +62,6 @@ def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
 
 
 def _parts(marked: str) -> list[Part]:
-    """Return the pieces of a text; every second one stood between the marks."""
+    """Return the parts of a text with marks. Every second part was between marks."""
     pieces = _MATCH.split(marked)
     return [Part(text, number % 2 == 1) for number, text in enumerate(pieces) if text]

@@ -1,1 +1,1 @@
-"""What curators do with sources: make, change, try, pause and pull them, and see how they fare."""
+"""Operations on sources for curators: add, change, try, pause and pull, and show their state."""

@@ -1,4 +1,4 @@
-"""Make and change sources, each change with an entry in the log of the admin."""
+"""Add and change sources. Each change gets an entry in the admin log."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ VIEW, ADD, CHANGE = (
 )
 MOST_SOURCES = 1000
 READ_FROM = ("kind", "url", "settings")
-"""Fields of which a change means that the source is read anew."""
+"""Fields whose change requires that the source is read from the beginning."""
 EDITABLE = (*READ_FROM, "cron", "is_active")
 FROM_THE_BEGINNING: dict[str, Any] = {
     "cursor": None,
@@ -30,11 +30,11 @@ FROM_THE_BEGINNING: dict[str, Any] = {
     "errors_in_row": 0,
     "last_error": "",
 }
-"""Fields of a source that is to be read anew."""
+"""Values of the fields of a source that is to be read from the beginning."""
 
 
 class InvalidSource(Exception):
-    """What is wrong with a source, as messages by field."""
+    """A source is invalid. `problems` has a message for each invalid field."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {message}" for field, message in problems.items()))
@@ -42,11 +42,11 @@ class InvalidSource(Exception):
 
 
 class TooManySources(Exception):
-    """There are MOST_SOURCES."""
+    """The number of sources has reached MOST_SOURCES."""
 
 
 def check_number() -> None:
-    """Raise TooManySources if there may be no more."""
+    """Raise TooManySources if no source can be added."""
     if Source.objects.count() >= MOST_SOURCES:
         raise TooManySources(f"there are {MOST_SOURCES:,} sources, the maximum")
 
@@ -54,10 +54,7 @@ def check_number() -> None:
 def create_source(
     by: User, *, name: str, kind: str, url: str, settings: dict[str, Any], cron: str
 ) -> Source:
-    """Make a source that is read when its cron expression says so.
-
-    Raises InvalidSource or TooManySources.
-    """
+    """Create a source with a schedule. Raises InvalidSource or TooManySources."""
     wrong = problems(kind, url, settings, cron)
     try:
         NAME(name)
@@ -74,13 +71,15 @@ def create_source(
             sync_schedules([source])
             audit.record(by, Source, "made", [(source.pk, name)])
     except IntegrityError:
-        raise InvalidSource({"name": f"there is a source {name!r} already"}) from None
+        raise InvalidSource({"name": f"a source named {name!r} already exists"}) from None
     return source
 
 
 def change_source(id: int, by: User, **values: Any) -> Source:
-    """Give the source these values of EDITABLE. If what it gives has changed, it is read from the
-    beginning; what is there already is recognised. Raises InvalidSource."""
+    """Change fields of the source, whose names are in EDITABLE. Raises InvalidSource.
+
+    If a field in READ_FROM changes, the source will be read from the beginning.
+    """
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=id)
         changed = [name for name in EDITABLE if getattr(source, name) != values.get(name, ...)]
@@ -96,16 +95,16 @@ def change_source(id: int, by: User, **values: Any) -> Source:
 
 
 def save_changes(source: Source, changed: list[str]) -> None:
-    """Store these fields alone: a pull may have moved the cursor since the row was read."""
-    again = FROM_THE_BEGINNING if set(changed) & set(READ_FROM) else {}
-    for name, value in again.items():
+    """Save only these fields: a pull may have moved the cursor since the row was read."""
+    reset = FROM_THE_BEGINNING if set(changed) & set(READ_FROM) else {}
+    for name, value in reset.items():
         setattr(source, name, value)
-    source.save(update_fields=[*changed, *again])
+    source.save(update_fields=[*changed, *reset])
     sync_schedules([source])
 
 
 def set_active(id: int, by: User, is_active: bool) -> Source:
-    """Let the source be read at its times, or pause it; a page that is being read is not stored."""
+    """Resume or pause the source. A page that is being read is not stored."""
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=id)
         if source.is_active != is_active:
@@ -116,7 +115,7 @@ def set_active(id: int, by: User, is_active: bool) -> Source:
 
 
 def pull_now(id: int, by: User) -> int:
-    """Let the source be read at once, and return the id of the event. Raises NotActive."""
+    """Request a pull of the source now; return the id of the event. Raises NotActive."""
     with transaction.atomic():
         event = request_pull(id, by.get_username())
         audit.record(by, Source, "pulled", [(id, str(Source.objects.get(pk=id)))])
@@ -124,7 +123,7 @@ def pull_now(id: int, by: User) -> int:
 
 
 def start_over(id: int, by: User) -> int:
-    """Let the source be read from the beginning, as `pull_now`."""
+    """Request a pull from the beginning; return the id of the event. Raises NotActive."""
     with transaction.atomic():
         Source.objects.filter(pk=id).update(**FROM_THE_BEGINNING)
         return pull_now(id, by)

@@ -1,4 +1,4 @@
-"""What is wrong with a source as somebody describes it."""
+"""Check the fields of a source."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from tailrace.net import ssrf_guard
 
 
 def problems(kind: str, url: str, settings: Any, cron: str) -> dict[str, str]:
-    """Return a message for each of these fields that is wrong."""
+    """Return messages about invalid fields, by the field's name."""
     wrong = {}
     try:
         find_format(kind).Settings.model_validate(settings or {})
@@ -30,14 +30,14 @@ def problems(kind: str, url: str, settings: Any, cron: str) -> dict[str, str]:
 
 
 def _url_problem(url: str) -> str:
-    """Return why nothing may be requested from this address, or an empty string."""
+    """Return the reason why requests to this URL are not allowed, or an empty string."""
     try:
         if len(url) > ssrf_guard.MAX_URL_LENGTH or not is_local(url):
             ssrf_guard.check_url(url)
         elif any(char <= " " or char == "\x7f" for char in url):
             return "the URL has a space or a control character: encode it, such as %20"
         elif urlsplit(url).username is not None:
-            return "the URL has a user name before its host: nothing may be stored there"
-    except ValueError as error:  # AddressRefused is one
+            return "the URL has a user name before its host: remove it"
+    except ValueError as error:  # such as AddressRefused
         return str(error)
     return ""

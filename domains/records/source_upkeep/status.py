@@ -1,4 +1,4 @@
-"""How sources fare: when they are read, how late they are, and what became of their records."""
+"""The status of sources: the next pull, the delay, and the states of their depositions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from tailrace.domains.records.sources.requests import schedule_name
 from tailrace.jobs.models import Schedule
 
 PATIENCE = timedelta(minutes=5)
-"""A source that was due this long ago and was not read since is late."""
+"""A source is late if it was due at least this long ago and has not been read since."""
 COUNTED = 1000
-"""The latest depositions of a source, whose states are counted."""
+"""Maximum number of a source's latest depositions that are counted by state."""
 
 _COUNTS = f"""
 SELECT wanted, state, count(*) FROM unnest(%(ids)s::bigint[]) AS wanted, LATERAL (
@@ -26,15 +26,15 @@ GROUP BY wanted, state
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source, and what its row does not say."""
+    """A source with its schedule and its depositions."""
 
     source: Source
     next_pull_at: datetime | None = None
-    """None: it is paused."""
+    """None: the source is paused."""
     late_by: timedelta | None = None
-    """Since when it ought to have been read; None: it is in time, or paused."""
+    """The time since the source was due without being read; None: it is in time, or paused."""
     depositions: dict[str, int] = field(default_factory=dict)
-    """Of the latest COUNTED, by state."""
+    """The number of the latest COUNTED depositions in each state."""
 
     @property
     def late_seconds(self) -> int | None:
@@ -46,7 +46,7 @@ class SourceStatus:
 
 
 def statuses(sources: Sequence[Source]) -> list[SourceStatus]:
-    """Return the status of each source, by two statements for all of them."""
+    """Return the status of each source, with a constant number of statements."""
     now = database_now()
     names = {schedule_name(source.pk): source.pk for source in sources}
     rows = Schedule.objects.filter(name__in=list(names), enabled=True)

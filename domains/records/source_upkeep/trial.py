@@ -1,7 +1,7 @@
-"""Read the first page of a source that somebody describes, and tell what would be stored of it.
+"""Try a source: read its first page and return the records that would be deposited.
 
-Nothing is stored but how the host answered (its circuit breaker and its rate limit). Addresses are
-checked as those of a pull are, by the same `fetch`.
+Nothing is stored, except that the request counts for the host's circuit breaker and rate limit.
+Addresses are checked as in a pull, by `fetch`.
 """
 
 import asyncio
@@ -23,20 +23,20 @@ from tailrace.domains.records.sources.store import ReadSource, changed_records
 from tailrace.net.shared_client import own_clients
 
 COST = 20.0
-"""Ordinary requests that a trial counts as."""
+"""The number of requests as which a trial counts."""
 SECONDS = 20.0
-"""For the whole trial: somebody waits for it."""
+"""Time limit of a trial, since a user waits for it."""
 AT_ONCE = 2
-"""Trials of one process: each holds one of its threads."""
+"""Maximum number of concurrent trials per process: each occupies a thread."""
 SHOWN = 20
-"""Records that are shown of the page."""
+"""Maximum number of records that are shown."""
 MAX_TITLE = 200
 MAX_PROBLEMS = 5
-_places = threading.BoundedSemaphore(AT_ONCE)
+_trial_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 class TooManyTrials(Exception):
-    """This process is trying AT_ONCE sources already."""
+    """This process is already running AT_ONCE trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +47,27 @@ class TriedRecord:
     title: str
     is_deleted: bool
     is_new: bool
-    """Whether it would be the first version."""
+    """Whether this would be the first version of the record."""
     problems: list[Problem] = field(default_factory=list)
-    """Why the deposition would be invalid."""
+    """The problems that would make the deposition invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of it."""
+    """The result of a trial."""
 
     problem: str = ""
-    """Why the page could not be read; empty: it could."""
+    """The reason why the page could not be read, or an empty string."""
     read: int = 0
-    """Records of the page."""
+    """Number of records on the page."""
     total: int | None = None
-    """Records in all, if the source says so."""
+    """Number of records of the source, if it tells the number."""
     is_last: bool = False
+    """Whether this is the only page."""
     submitted: int = 0
-    """Records of the page that are new or have changed."""
+    """Number of records on the page that are new or have changed."""
     records: list[TriedRecord] = field(default_factory=list)
-    """The first SHOWN of these."""
+    """The first SHOWN new or changed records."""
 
     @property
     def unchanged(self) -> int:
@@ -74,21 +75,21 @@ class Trial:
 
 
 def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 * * *") -> Trial:
-    """Read the first page. Raises InvalidSource, or TooManyTrials."""
+    """Read the first page. Raises InvalidSource or TooManyTrials."""
     if wrong := problems(kind, url, settings, cron):
         raise InvalidSource(wrong)
     form = find_format(kind)
-    if not _places.acquire(blocking=False):
+    if not _trial_slots.acquire(blocking=False):
         raise TooManyTrials("other sources are being tried: try again in a moment")
     try:
         page = async_to_sync(_read)(form, url, form.Settings.model_validate(settings))
     except (BadPage, SourceAway, SourceBusy, SourceRefuses) as error:
         return Trial(problem=f"The source {error}"[:500])
     except TimeoutError:
-        return Trial(problem=f"The source gave no page in {SECONDS:g} seconds")
+        return Trial(problem=f"The source sent no page within {SECONDS:g} seconds")
     finally:
-        _places.release()
-    return _described(name, page)
+        _trial_slots.release()
+    return _trial_of_page(name, page)
 
 
 async def _read(form: SourceFormat, url: str, settings: Any) -> Page:
@@ -96,7 +97,7 @@ async def _read(form: SourceFormat, url: str, settings: Any) -> Page:
         return await form.read(url, settings, {})
 
 
-def _described(name: str, page: Page) -> Trial:
+def _trial_of_page(name: str, page: Page) -> Trial:
     name = name if re.match(NAME.regex, name) else ""
     drafts = changed_records(ReadSource(0, name, "", None), page.records)
     shown = drafts[:SHOWN]

@@ -1,1 +1,1 @@
-"""Where records are harvested from: formats of sources, and how their pages are read."""
+"""Harvest sources: the formats of sources, and how their pages are read and stored."""

@@ -1,4 +1,4 @@
-"""The metadata of a deposition from the elements of unqualified Dublin Core."""
+"""Convert elements of unqualified Dublin Core to the metadata of a deposition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,14 +7,15 @@ from tailrace.domains.records.sources.languages import language_code
 
 Elements = Mapping[str, Sequence[str]]
 MAX_KEYWORD = 200
-"""Characters of a subject that is a keyword; longer ones are left out."""
+"""Maximum length of a keyword; longer subjects are left out."""
 
 
 def to_metadata(elements: Elements, title_language: str = "") -> dict[str, Any]:
-    """Return the metadata of a record that has these elements, each any number of times.
+    """Return the metadata of a record with these elements, which may all be repeated.
 
-    The first title counts; the others are put before the description, so that they are found, too.
-    `title_language` is the xml:lang of a title, for records without a language of their own.
+    The first title becomes the title. Other titles are put before the description, so that the
+    search finds them. `title_language` is the xml:lang of a title, for records without a language
+    element.
     """
     titles = _lines(elements, "title")
     texts = [*titles[1:], *_texts(elements, "description", "abstract")]
@@ -30,10 +31,10 @@ def to_metadata(elements: Elements, title_language: str = "") -> dict[str, Any]:
 
 
 def _texts(elements: Elements, *names: str) -> list[str]:
-    """Return the texts of these elements in their order, each once."""
+    """Return the texts of these elements in their order, without duplicates."""
     return list(dict.fromkeys(text for name in names for text in elements.get(name, ())))
 
 
 def _lines(elements: Elements, *names: str) -> list[str]:
-    """As `_texts`, each on one line."""
+    """Like `_texts`, with each text on one line."""
     return list(dict.fromkeys(" ".join(text.split()) for text in _texts(elements, *names)))

@@ -1,4 +1,5 @@
-"""GET a page of a source, within the circuit breaker and the rate limit that all workers share."""
+"""GET a page of a source, subject to the host's circuit breaker and rate limit, which all workers
+share."""
 
 import asyncio
 import zlib
@@ -16,22 +17,23 @@ from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
 MAX_PAGE_BYTES = 5_000_000
-"""Of a page, unpacked; a bigger one is refused."""
+"""Maximum size of a page after decompression; larger pages are refused."""
 SECONDS = 60.0
-"""For one page: repositories work it out while we wait."""
+"""Time limit of one page, which repositories may compute slowly."""
 MAX_REDIRECTS = 3
 PATIENCE = 5.0
-"""Seconds that `fetch` waits for the rate limit; then the job waits instead of it."""
+"""Seconds that `fetch` waits for the rate limit. If the wait is longer, the job is snoozed."""
 REDIRECTS = (301, 302, 303, 307, 308)
 ACCEPTED = "gzip;q=1.0, identity;q=0.5"
 
 
 class SourceAway(Exception):
-    """The source cannot be reached, or answers with errors."""
+    """The source cannot be reached, or responds with server errors."""
 
 
 class SourceBusy(Exception):
-    """The source, its circuit breaker or its rate limit want us to come back `after` seconds."""
+    """The source must not be requested for `after` seconds: the source itself said so, or its
+    circuit breaker is open, or the rate limit is reached."""
 
     def __init__(self, reason: str, after: float) -> None:
         super().__init__(reason)
@@ -39,17 +41,17 @@ class SourceBusy(Exception):
 
 
 class SourceRefuses(Exception):
-    """The source does not take the request, or nothing may be sent to its address: somebody has to
-    change its settings."""
+    """The source refuses the request, or its address is not allowed. A curator has to change the
+    source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with the status 200, or one of those that the caller accepts."""
+    """A response with the status 200, or with another status that the caller accepts."""
 
     status: int
     body: bytes = field(repr=False)
-    """Unpacked."""
+    """The body after decompression."""
 
 
 async def fetch(
@@ -59,21 +61,20 @@ async def fetch(
     accept: str,
     other_statuses: Sequence[int] = (),
 ) -> Answer:
-    """GET the URL with these parameters added to its query. Redirects are followed, each address
-    is checked.
+    """GET the URL with these parameters added to its query.
 
-    Raises SourceAway, SourceBusy or SourceRefuses.
+    Follows redirects and checks each address. Raises SourceAway, SourceBusy or SourceRefuses.
     """
     if params:
         url += ("&" if urlsplit(url).query else "?") + urlencode(params)
     for _ in range(MAX_REDIRECTS + 1):
         reply = await _send(url, accept, other_statuses)
         if reply.status not in REDIRECTS:
-            return Answer(reply.status or 0, _unpacked(reply))
+            return Answer(reply.status or 0, _decompressed_body(reply))
         if not (location := reply.headers.get("location")):
-            raise SourceRefuses(f"answered {reply.status} without saying where to look instead")
+            raise SourceRefuses(f"answered {reply.status} without a Location header")
         url = urljoin(url, location)
-    raise SourceRefuses(f"redirects more than {MAX_REDIRECTS} times: set its final address")
+    raise SourceRefuses(f"redirects more than {MAX_REDIRECTS} times: enter its final address")
 
 
 def origin(url: str) -> str:
@@ -83,14 +84,14 @@ def origin(url: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether the operator says that this address need not be public."""
+    """Whether RECORDS_LOCAL_SOURCES allows this URL to be private or unencrypted."""
     return origin(url) in {origin(each) for each in settings.RECORDS_LOCAL_SOURCES}
 
 
 async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
-    """Send one request when breaker and budget of its host allow it; record how it ended."""
+    """Send a request when the host's breaker and rate limit allow it; record the result."""
     name = f"records:{urlsplit(url).hostname or ''}"[:200]
-    state = await _admission(name)
+    state = await _wait_for_rate_limit(name)
     request = Request(
         url,
         {"Accept": accept, "Accept-Encoding": ACCEPTED},
@@ -111,9 +112,11 @@ async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
     raise SourceAway(result.reason)
 
 
-async def _admission(name: str) -> BreakerState:
-    """Wait for a place in the host's rate limit; SourceBusy if that takes long, or if the host's
-    circuit breaker is open."""
+async def _wait_for_rate_limit(name: str) -> BreakerState:
+    """Wait until the host's rate limit allows a request, and return the state of its breaker.
+
+    Raises SourceBusy if this takes longer than PATIENCE, or if the circuit breaker is open.
+    """
     state = await sync_to_async(breaker.check)(name)
     if state.wait:
         raise SourceBusy("its circuit breaker is open", state.wait)
@@ -121,13 +124,13 @@ async def _admission(name: str) -> BreakerState:
     waited = 0.0
     while wait := await sync_to_async(rate_limit.take_token)(f"{name}:rate", rate, max(rate, 1.0)):
         if (waited := waited + wait) > PATIENCE:
-            raise SourceBusy(f"gets {rate:g} requests a second, by our limit", wait)
+            raise SourceBusy(f"has reached the limit of {rate:g} requests per second", wait)
         await asyncio.sleep(wait)
     return state
 
 
 def _result(reply: Reply, other_statuses: Sequence[int]) -> DeliveryResult:
-    """Return what the reply means for the host's breaker."""
+    """Return the result of the request for the host's circuit breaker."""
     status = reply.status
     if reply.refused:
         return DeliveryResult(DeliveryStatus.REJECTED, reply.error)
@@ -138,29 +141,29 @@ def _result(reply: Reply, other_statuses: Sequence[int]) -> DeliveryResult:
     if status >= 500 or status == 408:
         return DeliveryResult(DeliveryStatus.FAILED, f"answered {status}")
     if status in (200, *REDIRECTS, *other_statuses):
-        return SENT if not reply.cut else _too_big()
+        return SENT if not reply.cut else _page_too_large()
     return DeliveryResult(DeliveryStatus.REJECTED, f"answered {status}: check its address")
 
 
-def _too_big() -> DeliveryResult:
-    reason = f"sent a page of over {MAX_PAGE_BYTES:,} bytes: let it send smaller pages"
+def _page_too_large() -> DeliveryResult:
+    reason = f"sent a page of over {MAX_PAGE_BYTES:,} bytes: configure smaller pages there"
     return DeliveryResult(DeliveryStatus.REJECTED, reason)
 
 
-def _unpacked(reply: Reply) -> bytes:
-    """Return the body without its gzip encoding; what unpacks to too much is refused."""
+def _decompressed_body(reply: Reply) -> bytes:
+    """Return the body, decompressed. Raises SourceRefuses if it is too large or not gzip."""
     encoding = reply.headers.get("content-encoding", "").strip().lower()
     if encoding in ("", "identity"):
         return reply.body
     if encoding not in ("gzip", "x-gzip"):
-        raise SourceRefuses(f"packs its pages with {encoding[:50]!r}, which nobody asked for")
-    unpacking = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        raise SourceRefuses(f"compresses its pages with {encoding[:50]!r}; only gzip is supported")
+    decompressor = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        body = unpacking.decompress(reply.body, MAX_PAGE_BYTES + 1)
+        body = decompressor.decompress(reply.body, MAX_PAGE_BYTES + 1)
     except zlib.error as error:
         raise SourceAway(f"sent a damaged gzip page ({error})") from None
     if len(body) > MAX_PAGE_BYTES:
-        raise SourceRefuses(_too_big().reason)
-    if not unpacking.eof:
+        raise SourceRefuses(_page_too_large().reason)
+    if not decompressor.eof:
         raise SourceAway("sent a gzip page that ends too early")
     return body

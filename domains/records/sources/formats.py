@@ -1,4 +1,4 @@
-"""What a format of sources is: another one is a file in this folder with a subclass."""
+"""The base class of the formats of sources. To add a format, add a file with a subclass here."""
 
 import importlib
 import pkgutil
@@ -15,39 +15,39 @@ from tailrace.events.discovery import Described, subclasses
 from tailrace.events.suggest import did_you_mean
 
 MAX_IDENTIFIER = 400
-"""Characters of the identifier of a record at its source."""
+"""Maximum length of the identifier of a record at its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarvestedRecord:
-    """A record as its source describes it."""
+    """A record on a page of a source."""
 
     identifier: str
     datestamp: datetime | None = None
-    """When it was last changed, by the source; in UTC."""
+    """The time of the last change according to the source, in UTC."""
     is_deleted: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `tailrace.domains.records.metadata.Metadata`; what does not fit is found later,
-    by the validation. Empty if it is deleted."""
+    """The fields of `tailrace.domains.records.metadata.Metadata`, which are validated later. Empty
+    for a deleted record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of what a source has."""
+    """A page of a source's records."""
 
     cursor: Mapping[str, Any]
-    """To be given with the next call, once these records are stored."""
+    """The argument for the next call, once these records are stored."""
     records: Sequence[HarvestedRecord] = ()
     is_last: bool = False
-    """Whether everything there is now has been read; a later call reads what is new."""
+    """Whether all current records have been read. Then the next call reads only new records."""
     total: int | None = None
-    """How many records there are to read in all, if the source says so."""
+    """Number of records in the list, if the source tells the number."""
 
 
 class BadPage(Exception):
-    """The source sent something that cannot be read; the message says what and what to do.
+    """The source sent a page that cannot be read. The message names the problem and a solution.
 
-    `cursor`: where to try again; None: at the same page.
+    `cursor` is the position for the next try; None: the same page.
     """
 
     def __init__(self, reason: str, cursor: Mapping[str, Any] | None = None) -> None:
@@ -60,35 +60,35 @@ class UnknownFormat(ValueError):
 
 
 class SourceFormat(Described):
-    """Reads the pages of a kind of sources. The docstring describes it for people."""
+    """Reads the pages of sources of one format. The docstring is the description for people."""
 
     name: ClassVar[str] = ""
     """Stored as `Source.kind`."""
     label: ClassVar[str] = ""
 
     class Settings(BaseModel):
-        """What a source of this format may have beside its address."""
+        """The settings of a source with this format, besides its address."""
 
     async def read(self, url: str, settings: Any, cursor: Mapping[str, Any]) -> Page:
-        """Return the page at the cursor, which is empty at first. `settings` is an instance of
-        Settings.
+        """Return the page at the cursor, which is empty for the first page.
 
-        Raises BadPage, or SourceAway, SourceBusy or SourceRefuses as `fetch` does.
+        `settings` is an instance of Settings. Raises BadPage, and the errors of `fetch`:
+        SourceAway, SourceBusy and SourceRefuses.
         """
         raise NotImplementedError
 
 
 @cache
 def formats() -> dict[str, SourceFormat]:
-    """Return one of each format of all installed apps, by name."""
+    """Return an instance of each format, by name."""
     for module in pkgutil.iter_modules(sources.__path__, f"{sources.__name__}."):
         importlib.import_module(module.name)
-    every = {cls.name: cls() for cls in subclasses(SourceFormat) if cls.name}
-    return dict(sorted(every.items()))
+    instances = {cls.name: cls() for cls in subclasses(SourceFormat) if cls.name}
+    return dict(sorted(instances.items()))
 
 
 def find_format(name: str) -> SourceFormat:
-    """Return the format of this name; UnknownFormat if there is none."""
+    """Return the format with this name. Raises UnknownFormat."""
     if name not in formats():
         hint = did_you_mean(name, formats())
         known = ", ".join(formats())

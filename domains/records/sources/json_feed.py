@@ -1,15 +1,15 @@
 """Read a JSON feed of records with a cursor.
 
-GET <address>?cursor=<cursor>, without one at first, gives a page:
+GET <address>?cursor=<cursor>, at first without a cursor, returns a page:
 
     {"items": [{"id": "17", "updated": "2026-01-31T12:00:00Z", "deleted": false,
                 "metadata": {"title": "...", "creators": ["..."], "language": "en"}}],
      "next": "c-18", "total": 240}
 
-`next` is an opaque text. A page without items is the end for now: the next pull goes on with its
-`next`, or with the cursor that it was asked with. If `next` is null, the feed has an end, and the
-next pull begins anew. The status 410 says that a cursor is not known any more: the feed is read
-from the beginning.
+`next` is an opaque text. A page without items ends the pull: the next pull continues with `next` of
+that page, or else with the cursor of the request. If `next` of a page with items is null, the feed
+ends there, and the next pull begins at the first page. The status 410 means that the feed no longer
+knows the cursor: the feed is read from the beginning.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ GONE = 410
 MAX_ITEMS = 5000
 MAX_CURSOR = 4000
 NO_NUL = r"^[^\x00]*$"
-"""PostgreSQL cannot store it."""
+"""PostgreSQL cannot store NUL characters."""
 
 
 class Item(BaseModel):
-    """A record of the feed; other members are ignored."""
+    """A record of the feed. Other keys are ignored."""
 
     id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER, pattern=NO_NUL)]
     updated: AwareDatetime | None = None
@@ -54,16 +54,16 @@ class Feed(BaseModel):
 
 
 class Cursor(BaseModel):
-    """How far a feed is read."""
+    """The position in a feed."""
 
     next: str = ""
-    """Empty: from the beginning."""
+    """The feed's cursor of the next page; empty: the first page."""
     trail: TokenTrail = Field(default_factory=TokenTrail)
     restarts: int = 0
 
 
 class JsonFeed(SourceFormat):
-    """A feed of records in JSON with a cursor."""
+    """A JSON feed of records with a cursor."""
 
     name = "json"
     label = "JSON feed"
@@ -72,7 +72,7 @@ class JsonFeed(SourceFormat):
         model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
         cursor_parameter: str = Field("cursor", pattern=r"^[A-Za-z0-9_.\-]{1,50}$")
-        """The name of the parameter of the cursor."""
+        """The name of the URL parameter for the cursor."""
 
     async def read(self, url: str, settings: Settings, cursor: Mapping[str, Any]) -> Page:
         at = Cursor.model_validate(cursor)
@@ -97,13 +97,13 @@ class JsonFeed(SourceFormat):
 
 def _parse(body: bytes) -> Feed:
     if not body.strip():
-        raise BadPage("sent nothing")
+        raise BadPage("sent an empty response")
     if body.lstrip()[:1] == b"<":
         raise BadPage("sent a web page or XML, not JSON: check its address")
     try:
         return Feed.model_validate_json(body)
     except ValidationError as error:
-        raise BadPage(f"sent something else than a page of a feed: {describe(error)}") from None
+        raise BadPage(f"sent JSON that is not a page of a feed: {describe(error)}") from None
 
 
 def _to_record(item: Item) -> HarvestedRecord:
@@ -113,7 +113,9 @@ def _to_record(item: Item) -> HarvestedRecord:
 
 def _continued(at: Cursor, token: str) -> Cursor:
     if token == at.next:
-        message = f"leads in a circle: the page at the cursor {token[:80]!r} names itself"
+        message = (
+            f"repeats itself: the page at the cursor {token[:80]!r} has the same cursor in `next`"
+        )
         raise BadPage(message, {})
     try:
         return Cursor(next=token, trail=at.trail.add(token), restarts=at.restarts)

@@ -1,8 +1,9 @@
-"""The language of a record as ISO 639-1, from the forms in which repositories write it."""
+"""Convert the language of a record, as repositories write it, to a code of ISO 639-1."""
 
 from tailrace.domains.records.languages import LANGUAGES
 
-# Code of ISO 639-1, codes of ISO 639-2 (T and B) and names, of the languages of most publications.
+# For the most common languages of publications: the code of ISO 639-1, the codes of ISO 639-2 (T
+# and B), and names.
 _LANGUAGES = """
 af afr afrikaans | am amh amharic | ar ara arabic | az aze azerbaijani | be bel belarusian
 | bg bul bulgarian | bn ben bengali | bs bos bosnian | ca cat catalan | cs ces cze czech
@@ -28,7 +29,7 @@ _CODES = {
 
 def language_code(text: str) -> str:
     """Return the code of a language that is written as `en`, `en-GB`, `eng`, `English`, or as a URI
-    that ends so; empty if it is not known."""
+    that ends with one of these; empty if the language is unknown."""
     last = text.strip().lower().rpartition("/")[2]
     first = last.replace("_", "-").partition("-")[0]
     return _CODES.get(last) or _CODES.get(first) or (first if first in LANGUAGES else "")

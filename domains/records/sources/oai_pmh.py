@@ -1,11 +1,11 @@
-"""Harvest an OAI-PMH 2.0 repository: what has changed since the last harvest, page by page.
+"""Harvest an OAI-PMH 2.0 repository: read the records that changed since the last harvest.
 
 https://www.openarchives.org/OAI/openarchivesprotocol.html
 
-A harvest asks for the records of a fixed period. It ends at the time of the repository's own clock,
-so that what changes meanwhile is left to the next harvest, and begins somewhat before the end of
-the last one: both ends are inclusive, and repositories write datestamps before they commit. What is
-read again is recognised by its content.
+A harvest requests the records that changed in a fixed period. The period ends at the current time
+of the repository's clock, so that later changes are left to the next harvest. It begins shortly
+before the end of the last period: both ends are inclusive, and repositories write datestamps before
+they commit. Records that are read again are recognised by their content.
 """
 
 import asyncio
@@ -28,36 +28,36 @@ from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
 
 ACCEPT = "text/xml, application/xml;q=0.9"
 OVERLAP = timedelta(minutes=5)
-"""How long before the end of the last harvest the next one begins, if datestamps have seconds."""
+"""Overlap of the periods of two harvests, if the repository's datestamps have seconds."""
 MAX_RESTARTS = 3
-"""Of one harvest, when its resumption tokens are not accepted."""
+"""Maximum number of restarts of a harvest whose resumption tokens are not accepted."""
 MAX_EMPTY_PAGES = 20
-"""In a row, each with a token for the next."""
+"""Maximum number of pages in a row without records but with a resumption token."""
 _SPEC = r"^[A-Za-z0-9_.!~*'()\-]+$"
 _SET_SPEC = r"^([A-Za-z0-9_.!~*'()\-]+(:[A-Za-z0-9_.!~*'()\-]+)*)?$"
 
 
 class Cursor(BaseModel):
-    """How far a repository is harvested."""
+    """The position in the harvests of a repository."""
 
     done_until: AwareDatetime | None = None
-    """Everything that was changed until then has been read; None: nothing."""
+    """All changes up to this time have been read; None: no harvest is complete."""
     begins: AwareDatetime | None = None
-    """The period of the harvest that goes on; None: of all times."""
+    """The beginning of the current harvest's period; None: no limit."""
     ends: AwareDatetime | None = None
-    """None: no harvest goes on."""
+    """The end of the current harvest's period; None: no harvest has begun."""
     granularity: Literal["day", "second"] = "second"
     token: str = ""
-    """The resumptionToken of the next page; empty: the first page is next."""
+    """The resumptionToken of the next page; empty: the first page."""
     trail: TokenTrail = Field(default_factory=TokenTrail)
     empty_pages: int = 0
     restarts: int = 0
     deletions: str = ""
-    """deletedRecord: whether the repository keeps track of deletions."""
+    """The repository's deletedRecord: whether it lists deleted records."""
 
 
 class OaiPmh(SourceFormat):
-    """A repository that speaks OAI-PMH 2.0 and gives Dublin Core."""
+    """An OAI-PMH 2.0 repository with Dublin Core metadata."""
 
     name = "oai_pmh"
     label = "OAI-PMH"
@@ -67,9 +67,9 @@ class OaiPmh(SourceFormat):
 
         metadata_prefix: str = Field("oai_dc", pattern=_SPEC, max_length=100)
         set: str = Field("", pattern=_SET_SPEC, max_length=500)
-        """The setSpec; empty: all records."""
+        """The setSpec of the set to read; empty: all records."""
         since: date | None = None
-        """Records that were changed before this day are not read."""
+        """Only records that changed on this day or later are read."""
 
     async def read(self, url: str, settings: Settings, cursor: Mapping[str, Any]) -> Page:
         at = Cursor.model_validate(cursor)
@@ -88,12 +88,12 @@ class OaiPmh(SourceFormat):
         return Page(_continued(at, response).model_dump(mode="json"), records, total=response.total)
 
     async def _begin(self, url: str, settings: Settings, at: Cursor) -> Cursor:
-        """Ask the repository to identify itself, and decide on the period of a new harvest."""
+        """Send an Identify request, and return the cursor of a new harvest."""
         response = await _request(url, "Identify", [])
         _raise_errors(response.errors)
         granularity = response.values.get("granularity", "")
         if granularity not in ("YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"):
-            raise BadPage(f"has the granularity {granularity[:50]!r}, which OAI-PMH does not know")
+            raise BadPage(f"has the granularity {granularity[:50]!r}, which OAI-PMH does not allow")
         by_day = granularity == "YYYY-MM-DD"
         ends = response.response_date
         since = parse_datestamp(settings.since.isoformat()) if settings.since else None
@@ -121,7 +121,7 @@ async def _request(url: str, verb: str, arguments: Sequence[tuple[str, str]]) ->
 
 
 def _arguments(settings: OaiPmh.Settings, at: Cursor) -> list[tuple[str, str]]:
-    """Return the arguments of ListRecords. A resumption token is an exclusive one."""
+    """Return the arguments of ListRecords. A resumption token excludes other arguments."""
     if at.token:
         return [("resumptionToken", at.token)]
     arguments = [("metadataPrefix", settings.metadata_prefix)]
@@ -138,7 +138,7 @@ def _datestamp(moment: datetime, granularity: str) -> str:
 
 
 def _raise_errors(errors: Mapping[str, str]) -> None:
-    """Raise what a response with errors means; nothing if no record matches."""
+    """Raise _TokenRefused or SourceRefuses for the errors of a response, except noRecordsMatch."""
     if "badResumptionToken" in errors:
         raise _TokenRefused(errors["badResumptionToken"])
     for code, message in errors.items():
@@ -155,37 +155,37 @@ def _continued(at: Cursor, response: OaiResponse) -> Cursor:
     """Return the cursor of the next page of this harvest."""
     empty_pages = 0 if response.records else at.empty_pages + 1
     if empty_pages > MAX_EMPTY_PAGES:
-        message = f"sent {empty_pages} pages without a record, each with a token for the next"
-        raise BadPage(message, _anew(at))
+        message = f"sent {empty_pages} pages in a row without records but with a resumption token"
+        raise BadPage(message, _cursor_before(at))
     try:
         trail = at.trail.add(response.token)
     except EndlessList as error:
-        raise BadPage(f"its list of records {error}", _anew(at)) from None
+        raise BadPage(f"has a list of records that {error}", _cursor_before(at)) from None
     changes = {"token": response.token, "trail": trail, "empty_pages": empty_pages}
     return at.model_copy(update=changes)
 
 
 def _finished(at: Cursor) -> dict[str, Any]:
-    """Return the cursor after a whole harvest."""
+    """Return the cursor after a complete harvest."""
     done = Cursor(done_until=at.ends, granularity=at.granularity, deletions=at.deletions)
     return done.model_dump(mode="json")
 
 
-def _anew(at: Cursor) -> dict[str, Any]:
-    """Return the cursor before this harvest."""
+def _cursor_before(at: Cursor) -> dict[str, Any]:
+    """Return the cursor before the beginning of this harvest."""
     return Cursor(done_until=at.done_until).model_dump(mode="json")
 
 
 def _restarted(at: Cursor, error: _TokenRefused) -> Page:
-    """Return the cursor at the first page of this harvest: the last time up to which all is read.
+    """Return an empty page with the cursor of the first page of this harvest.
 
-    A list has no order, so what was read of it says nothing about what was not.
+    The list has no order, so the harvest cannot continue at the last record that was read.
     """
     if not at.token:
-        raise BadPage(f"refuses a resumption token that it was not given: {error}"[:300])
+        raise BadPage(f"refuses a resumption token that was not sent: {error}"[:300])
     if at.restarts >= MAX_RESTARTS:
-        message = f"accepts no resumption token, after {at.restarts} restarts of its list: {error}"
-        raise BadPage(message[:300], _anew(at))
+        message = f"accepts no resumption token, after {at.restarts} restarts of the list: {error}"
+        raise BadPage(message[:300], _cursor_before(at))
     cursor = at.model_copy(
         update={"token": "", "trail": TokenTrail(), "restarts": at.restarts + 1, "empty_pages": 0}
     )

@@ -1,4 +1,4 @@
-"""Parse a response of an OAI-PMH repository into its records, with limits on each part.
+"""Parse the response of an OAI-PMH repository, with limits on each part.
 
 https://www.openarchives.org/OAI/openarchivesprotocol.html, sections 3.2 and 3.6.
 """
@@ -17,11 +17,11 @@ from tailrace.net.sanitize import printable
 OAI = "{http://www.openarchives.org/OAI/2.0/}"
 DUBLIN_CORE = ("{http://purl.org/dc/elements/1.1/}", "{http://purl.org/dc/terms/}")
 MAX_TEXT = 20_000
-"""Characters that are kept of an element."""
+"""Maximum number of characters of an element; the rest is ignored."""
 MAX_ELEMENTS = 500
-"""Elements that are kept of a record."""
+"""Maximum number of elements of a record; the rest is ignored."""
 MAX_RECORDS = 5000
-"""Of a page."""
+"""Maximum number of records of a page."""
 MAX_TOKEN = 4000
 CHUNK = 65_536
 _HTML = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
@@ -31,41 +31,44 @@ _VALUES = frozenset({"granularity", "earliestDatestamp", "deletedRecord", "respo
 
 @dataclass(slots=True)
 class OaiRecord:
-    """A record's header, and the elements of Dublin Core by their names."""
+    """The header of a record, and its Dublin Core elements by name."""
 
     identifier: str = ""
     datestamp: datetime | None = None
     is_deleted: bool = False
     elements: dict[str, list[str]] = field(default_factory=dict)
     language: str = ""
-    """The xml:lang of the first title that has one."""
+    """The xml:lang of the first title with such an attribute."""
 
 
 @dataclass(slots=True)
 class OaiResponse:
-    """What a repository answered."""
+    """The parsed response of a repository."""
 
     values: dict[str, str] = field(default_factory=dict)
-    """responseDate, and of an answer to Identify: granularity, earliestDatestamp, deletedRecord."""
+    """responseDate; for Identify also granularity, earliestDatestamp and deletedRecord."""
     records: list[OaiRecord] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
-    """Messages by their codes."""
+    """Error messages by code."""
     token: str = ""
-    """By which the next page is read; empty: this is the last."""
+    """The resumptionToken of the next page; empty: this is the last page."""
     total: int | None = None
     """completeListSize."""
 
     @property
     def response_date(self) -> datetime:
-        """When the repository answered, by its own clock; BadPage if it does not say."""
+        """The time of the response by the repository's clock. Raises BadPage if it is missing."""
         text = self.values.get("responseDate", "")
         if (moment := parse_datestamp(text)) is None:
-            raise BadPage(f"sent the responseDate {text[:50]!r}, which is no time in UTC")
+            raise BadPage(f"sent the responseDate {text[:50]!r}, which is not a time in UTC")
         return moment
 
 
 def parse_datestamp(text: str) -> datetime | None:
-    """Return the time of a day or a second in UTC, such as 2026-01-31 or 2026-01-31T12:00:00Z."""
+    """Return the time of a datestamp such as 2026-01-31 or 2026-01-31T12:00:00Z, in UTC.
+
+    Returns None if the datestamp is invalid.
+    """
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -77,12 +80,12 @@ def parse_datestamp(text: str) -> datetime | None:
 
 
 def parse_response(body: bytes) -> OaiResponse:
-    """Parse a response; BadPage if it is none.
+    """Parse a response. Raises BadPage if it is not OAI-PMH.
 
-    Control characters, which XML forbids and some repositories send, are left out.
+    Removes control characters, which some repositories send although XML forbids them.
     """
     if not body.strip():
-        raise BadPage("sent nothing")
+        raise BadPage("sent an empty response")
     if _HTML.match(body[:1000]):
         raise BadPage("sent a web page (HTML), not OAI-PMH: check its address")
     try:
@@ -95,7 +98,7 @@ def parse_response(body: bytes) -> OaiResponse:
             return _parse(cleaned)
         except ParseError as error:
             problem = error
-    raise BadPage(_why_not_parsed(body, problem))
+    raise BadPage(_parse_problem(body, problem))
 
 
 def _parse(body: bytes) -> OaiResponse:
@@ -107,22 +110,22 @@ def _parse(body: bytes) -> OaiResponse:
         parser.close()
     except DefusedXmlException as error:
         kind = type(error).__name__.removesuffix("Forbidden")
-        raise BadPage(f"sent XML with a {kind}, which is refused") from None
-    except (ValueError, LookupError) as error:  # an encoding that is not known
+        raise BadPage(f"sent XML with a {kind}, which is not allowed") from None
+    except (ValueError, LookupError) as error:  # an unknown encoding
         raise BadPage(f"sent XML that cannot be decoded ({error})"[:300]) from None
     return reader.response
 
 
-def _why_not_parsed(body: bytes, error: ParseError) -> str:
+def _parse_problem(body: bytes, error: ParseError) -> str:
     if body.rstrip().endswith(b"</OAI-PMH>"):
         return f"sent XML that is not well-formed ({error})"
     if body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
         return f"sent XML that ends too early, or is not well-formed ({error})"
-    return f"sent something else than OAI-PMH: {printable(body[:60].decode(errors='replace'))!r}"
+    return f"sent a response that is not XML: {printable(body[:60].decode(errors='replace'))!r}"
 
 
 def _clean(body: bytes) -> bytes:
-    """Return the document without characters, and references to them, that XML forbids."""
+    """Return the document without characters, and character references, that XML forbids."""
     text = printable(body.decode("utf-8", "replace"))
     return _REFERENCE.sub(_allowed_reference, text).encode()
 
@@ -185,7 +188,7 @@ class _Reader:
             self._end_of_protocol(tag.removeprefix(OAI), text)
 
     def close(self) -> None:
-        """The parser calls it at the end of the document."""
+        """Do nothing. The parser calls this method at the end of the document."""
 
     def _add_element(self, record: OaiRecord, tag: str, text: str) -> None:
         if text and tag.startswith(DUBLIN_CORE) and self._count < MAX_ELEMENTS:

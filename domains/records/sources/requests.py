@@ -1,4 +1,4 @@
-"""Ask for sources to be read: at their regular times, and at once."""
+"""Request pulls of sources, and maintain the schedules of regular pulls."""
 
 from collections.abc import Iterable
 
@@ -15,22 +15,22 @@ from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedu
 PULL = "records.pull_from_source"
 REQUEST = "records.request_source"
 SPREAD = 600.0
-"""Seconds in which the sources of one time are requested one after the other."""
+"""The spread in seconds of sources that have the same cron expression."""
 
 
 class NotActive(Exception):
-    """The source is gone or switched off."""
+    """The source is deleted or paused."""
 
 
 def request_pull(source_id: int, actor: str | None = None) -> int:
-    """Publish that a source is to be read, and return the event's id. NotActive if it is not read.
+    """Publish a request to read the source; return the event's id. Raises NotActive.
 
-    If an `actor` wants it, a job that waits for its next try after an error is due at once.
+    With an `actor`, a job of the source that waits for its next try becomes due at once.
     """
     with transaction.atomic():
         source = Source.objects.filter(pk=source_id).first()
         if source is None or not source.is_active:
-            raise NotActive("the source is gone" if source is None else f"{source} is switched off")
+            raise NotActive("the source was deleted" if source is None else f"{source} is paused")
         payload = {"source": source.pk, "name": source.name}
         [event] = publish(NewEvent(SourceRequested, payload, actor=actor))
         waiting = Job.objects.pending().filter(
@@ -46,7 +46,7 @@ def schedule_name(source_id: int) -> str:
 
 
 def sync_schedules(sources: Iterable[Source]) -> None:
-    """Let each of these sources have a schedule if it is active, and none otherwise."""
+    """Create or update the schedules of active sources; remove the schedules of paused sources."""
     rows = list(sources)
     create_schedules(
         NewSchedule(
@@ -60,5 +60,5 @@ def sync_schedules(sources: Iterable[Source]) -> None:
         for source in rows
         if source.is_active
     )
-    if ended := [schedule_name(source.pk) for source in rows if not source.is_active]:
-        remove_schedules(ended, reason="the source is switched off")
+    if paused := [schedule_name(source.pk) for source in rows if not source.is_active]:
+        remove_schedules(paused, reason="the source is paused")

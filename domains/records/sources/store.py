@@ -1,4 +1,4 @@
-"""Store a page of a source: its new and changed records, and how far the source is read."""
+"""Store a page of a source: its new and changed records, and the new cursor."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,24 +18,26 @@ from tailrace.domains.records.sources.formats import HarvestedRecord, Page
 
 SHORTEST_STEP = timedelta(microseconds=1)
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
-"""Seconds until a source is read again after an error; doubled by each error in a row."""
+"""Minimum and maximum seconds until a source is read again after an error. The wait doubles with
+each error in a row."""
 Cursor = Mapping[str, Any]
 
 
 class SourceChanged(Exception):
-    """The source was switched off, changed or read by another job meanwhile: nothing is stored."""
+    """While the page was read, the source was paused, changed, or read by another job. Nothing is
+    stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a page."""
+    """The result of storing a page."""
 
     submitted: int
-    """Depositions that are new."""
+    """Number of new depositions."""
     read: int
-    """Records of the list that goes on, so far."""
+    """Number of records that were read of the current list."""
     total: int | None
-    """Of them in all, if the source says so."""
+    """Number of records in the list, if the source tells the number."""
 
 
 _MOVE = f"""
@@ -68,7 +70,7 @@ FROM unnest(%(identifiers)s::text[]) AS name, LATERAL (
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """A source as it was when its page was requested."""
+    """The values of a source at the time when a page was requested."""
 
     id: int
     name: str
@@ -77,10 +79,10 @@ class ReadSource:
 
 
 def store_page(source: ReadSource, page: Page, cause_id: int | None) -> Stored:
-    """Store the page's records and its cursor in one transaction.
+    """Submit the page's records and store its cursor, in one transaction.
 
-    What has not changed since its last version is left out, and so are deletions of what was never
-    there. SourceChanged if the source is not at the cursor from which the page was read.
+    Unchanged records, and deletions of unknown records, are left out. Raises SourceChanged if the
+    source's cursor has changed since the page was requested.
     """
     with transaction.atomic():
         rows = query(
@@ -94,15 +96,19 @@ def store_page(source: ReadSource, page: Page, cause_id: int | None) -> Stored:
             is_last=page.is_last,
         )
         if not rows:
-            raise SourceChanged(f"{source.name} was changed, or read by another job, meanwhile")
+            raise SourceChanged(
+                f"{source.name} was changed or read by another job at the same time"
+            )
         submitted = submit(changed_records(source, page.records), cause_id)
     [(read, total)] = rows
     return Stored(len(submitted), read, total)
 
 
 def record_error(source: ReadSource, error: str, restart_at: Cursor | None = None) -> int:
-    """Note the error at the source; return how many there were in a row. `restart_at`: the cursor
-    of the next read, if it is another one."""
+    """Store the error in the source's row; return the number of errors in a row.
+
+    `restart_at` is a new cursor for the next read; None: the cursor stays.
+    """
     rows = query(
         _FAIL,
         id=source.id,
@@ -114,20 +120,20 @@ def record_error(source: ReadSource, error: str, restart_at: Cursor | None = Non
 
 
 def record_wait(source: ReadSource, reason: str) -> None:
-    """Note why the source is not read for a while; that is no error."""
+    """Store the reason for a wait in the source's row, without counting an error."""
     execute(_NOTE, id=source.id, error=_text(reason))
 
 
 def wait_after(errors_in_row: int) -> float:
-    """Return the seconds until the next read after so many errors in a row."""
+    """Return the seconds until the next read after this number of errors in a row."""
     return min(FIRST_WAIT * 2 ** min(errors_in_row - 1, 20), LONGEST_WAIT)
 
 
 def changed_records(source: ReadSource, records: Sequence[HarvestedRecord]) -> list[Draft]:
-    """Return the drafts of what differs from its latest version.
+    """Return drafts of the records that differ from their latest versions.
 
-    Its datestamp is later than that one's, whatever the source says: within its granularity a
-    record may change twice, and then be as it was.
+    A draft's datestamp is always later than that of the latest version: a record may change twice
+    within the granularity of the source's datestamps, even back to an earlier content.
     """
     now = database_now()
     names = [harvested_identifier(source.name, record.identifier) for record in records]

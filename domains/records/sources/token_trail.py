@@ -1,7 +1,7 @@
-"""Notice when a source leads in a circle: when it gives a token that it has given before.
+"""Detect lists without an end: sources that repeat a token.
 
-Brent's algorithm: one earlier token is remembered, a later one each time the distance to it has
-doubled. So a circle of any length is noticed, and the state has one digest however long a list is.
+Uses Brent's algorithm: one earlier token is remembered, and is replaced by the current token each
+time the distance has doubled. So a cycle of any length is detected with the digest of one token.
 """
 
 import hashlib
@@ -9,15 +9,15 @@ import hashlib
 from pydantic import BaseModel
 
 MAX_PAGES = 100_000
-"""Of one list. A source that always has another page is endless."""
+"""Maximum number of pages of a list."""
 
 
 class EndlessList(Exception):
-    """The source's list does not end."""
+    """The list has no end: it repeats itself or has more than MAX_PAGES pages."""
 
 
 class TokenTrail(BaseModel):
-    """What is remembered of the tokens of one list."""
+    """The state of the cycle detection for one list."""
 
     pages: int = 0
     remembered: str = ""
@@ -25,11 +25,10 @@ class TokenTrail(BaseModel):
     limit: int = 1
 
     def add(self, token: str) -> "TokenTrail":
-        """Return the trail with the next token; EndlessList if the list is a circle, or has too
-        many pages."""
+        """Return the trail after the next token. Raises EndlessList."""
         digest = hashlib.sha256(token.encode()).hexdigest()[:32]
         if digest == self.remembered:
-            raise EndlessList(f"leads in a circle: it repeats the token {token[:80]!r}")
+            raise EndlessList(f"repeats itself: it sent the token {token[:80]!r} again")
         if self.pages >= MAX_PAGES:
             raise EndlessList(f"has no end: more than {MAX_PAGES:,} pages")
         if self.steps + 1 < self.limit:

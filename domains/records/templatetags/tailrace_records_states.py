@@ -1,4 +1,4 @@
-"""How the states of depositions and sources look: like those of jobs."""
+"""Template filters for depositions and sources. Their states use the styles of job states."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ _STYLES = {
 
 @register.filter
 def deposition_style(state: str) -> str:
-    """Return the state of a job with the same look."""
+    """Return the job state whose style this state of a deposition uses."""
     return _STYLES.get(State(state), "pending")
 
 
@@ -35,7 +35,7 @@ _SOURCE_STYLES = {"error": "failed", "reading": "running", "up to date": "comple
 
 @register.filter
 def source_style(source: Source) -> str:
-    """Return the state of a job with the look of this source's."""
+    """Return the job state whose style this source uses."""
     return _SOURCE_STYLES.get(source.state, "pending") if source.is_active else "skipped"
 
 
@@ -47,19 +47,19 @@ def source_format(kind: str) -> str:
 
 @register.filter
 def origin(url: str) -> str:
-    """Return scheme, host and port: what follows may have a secret in it."""
+    """Return scheme, host and port of the URL, as its path and query may contain a secret."""
     return fetch.origin(url)
 
 
 @register.filter
 def counted(number: int) -> str:
-    """Return a number of depositions, of which COUNTED are counted at most."""
+    """Return the number as text, with a plus sign if it has reached the maximum COUNTED."""
     return f"{number:,}+" if number >= COUNTED else str(number)
 
 
 @register.filter
 def cursor_text(cursor: Any) -> str:
-    """Return where the next page begins, as JSON."""
+    """Return the cursor as JSON, without the token trail and cut to MAX_CURSOR characters."""
     if not cursor:
         return "at the beginning"
     text = json.dumps({name: value for name, value in cursor.items() if value and name != "trail"})

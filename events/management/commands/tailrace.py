@@ -1,4 +1,4 @@
-"""`manage.py tailrace COMMAND`: all commands of Tailrace, in a project that has others, too."""
+"""`manage.py tailrace COMMAND`: run Tailrace's commands in a project with commands of its own."""
 
 import argparse
 import os
@@ -9,18 +9,18 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tailrace.events.subcommands import all_subcommands, call_subcommand, listing, unknown
 
 HELP = ("-h", "--help", "help")
-HANDED_ON = ("no_color", "force_color", "skip_checks")
-"""Options of this command that its commands get, too, when it is called from Python."""
+PASSED_OPTIONS = ("no_color", "force_color", "skip_checks")
+"""Options that are passed to the subcommand when this command is called from Python."""
 
 
 class Command(BaseCommand):
-    """From Python, all that follows is words: call_command("tailrace", "jobs", "cancel", "7")."""
+    """From Python, pass each word as an argument: call_command("tailrace", "jobs", "cancel", 7)."""
 
-    help = "Run a command of Tailrace; list them if none is named."
-    requires_system_checks = ()  # the command that is run makes those that it needs
+    help = "Run a command of Tailrace; without a name, list all commands."
+    requires_system_checks = ()  # the subcommand runs the checks that it needs
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Run the command named after `tailrace` as if it were one of manage.py's."""
+        """Run the command whose name follows `tailrace`, like a command of manage.py."""
         program, words = f"{os.path.basename(argv[0])} {argv[1]}", argv[2:]
         if words and words[0] == "help" and words[1:]:
             words = [words[1], "--help"]
@@ -42,6 +42,6 @@ class Command(BaseCommand):
         name, *rest = words
         if name not in all_subcommands():
             raise CommandError(unknown("manage.py tailrace", name))
-        handed_on = {key: options[key] for key in HANDED_ON if key in options}
+        passed = {key: options[key] for key in PASSED_OPTIONS if key in options}
         streams = {"stdout": self.stdout, "stderr": self.stderr}
-        call_subcommand(name, *rest, **handed_on, **streams)
+        call_subcommand(name, *rest, **passed, **streams)

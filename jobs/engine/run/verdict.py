@@ -115,7 +115,7 @@ def _as_json(value: Any) -> str:
     except TypeError:
         text = json.dumps(to_jsonable_python(value), allow_nan=False)
     if len(text) > RESULT_LIMIT:
-        raise ValueError(f"it has {len(text)} characters; at most {RESULT_LIMIT} are allowed")
+        raise ValueError(f"it has {len(text)} bytes; at most {RESULT_LIMIT} are allowed")
     if "\\u" in text and clean(json.loads(text))[1]:
         raise ValueError("it contains a NUL character or half a surrogate pair")
     return text

@@ -1,4 +1,4 @@
-"""Webhook endpoints, their tests, and the attempts to deliver to them."""
+"""Webhook endpoints, their tests and their delivery attempts."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ def list_endpoints(request: HttpRequest, params: Query[PageParams]) -> Page[Endp
 
 @router.post("", response={201: NewEndpoint}, summary="Create an endpoint")
 def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn) -> NewEndpoint:
-    """Its secret is only in this response."""
+    """The endpoint's secret is only in this response."""
     require_recent_login(request)
     user = caller(request).user
     try:
@@ -48,7 +48,7 @@ def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn
     except endpoints.TooManyEndpoints as error:
         raise Problem(409, str(error), kind="too-many") from None
     except EndpointError as error:
-        raise _wrong(error) from None
+        raise _field_problem(error) from None
     endpoint.refresh_from_db()
     response["Location"] = reverse("api:get_endpoint", args=[endpoint.pk])
     return NewEndpoint(**EndpointOut.model_validate(endpoint).model_dump(), secret=secret)
@@ -65,13 +65,13 @@ def change_endpoint(request: HttpRequest, id: int, body: EndpointChange) -> Endp
     try:
         endpoints.change(endpoint, **body.model_dump(exclude_unset=True))
     except EndpointError as error:
-        raise _wrong(error) from None
+        raise _field_problem(error) from None
     return EndpointOut.model_validate(endpoint)
 
 
 @router.delete("/{int:id}", response={204: None}, summary="Delete an endpoint")
 def delete_endpoint(request: HttpRequest, id: int) -> None:
-    """Deliveries that wait for it are cancelled."""
+    """The endpoint's waiting deliveries are cancelled."""
     endpoints.delete(find_endpoint(request, id), by=caller(request).user.username)
 
 
@@ -92,13 +92,16 @@ def enable(request: HttpRequest, id: int) -> EndpointOut:
 
 @router.post("/{int:id}/disable", response=EndpointOut, summary="Disable an endpoint")
 def disable(request: HttpRequest, id: int) -> EndpointOut:
-    """Deliveries that wait for it are cancelled."""
+    """The endpoint's waiting deliveries are cancelled."""
     return _change(request, id, lambda endpoint, by: endpoints.disable(endpoint, by=by))
 
 
 @router.post("/{int:id}/rotate", response=Secret, summary="Create a new secret")
 def rotate(request: HttpRequest, id: int) -> Secret:
-    """For 24 hours deliveries are signed with the old one too. At most five old ones sign."""
+    """For 24 hours, deliveries are also signed with the old secret (with five old secrets at most).
+
+    409 if there are five old secrets.
+    """
     require_recent_login(request)
     endpoint = find_endpoint(request, id)
     with conflicts():
@@ -125,9 +128,9 @@ def confirm(request: HttpRequest, id: int) -> EndpointOut:
 def send_test(
     request: HttpRequest, response: HttpResponse, id: int, body: Body[TestIn | None] = None
 ) -> TestOut:
-    """It is sent by a job, in any state of the endpoint. `Location` has the address of its result.
+    """A job sends the test, in any state of the endpoint. `Location` is the URL of the result.
 
-    429 if the endpoint was tested too often.
+    429 if there were too many tests of the endpoint.
     """
     endpoint = find_endpoint(request, id)
     try:
@@ -142,7 +145,7 @@ def send_test(
 
 @router.get("/{int:id}/tests/{int:job}", response=TestOut, summary="Get the result of a test")
 def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
-    """`delivery` is null until the test has been sent; ask again after a second."""
+    """`delivery` is null until the test has been sent; repeat the request after a second."""
     endpoint = find_endpoint(request, id)
     row = endpoints.test_job(endpoint, job)
     if row is None:
@@ -157,7 +160,7 @@ def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
 
 @router.get("/samples", response=SampleOut, summary="Get a sample of an event")
 def get_sample(request: HttpRequest, event_type: str) -> SampleOut:
-    """What an endpoint is sent for an event of this type, made from its schema."""
+    """A message for an event of this type, generated from its schema."""
     if event_type not in {cls.name for cls in filters.sent_types()}:
         raise not_found("event type of webhooks")
     body = body_of_sample(get_type(event_type))
@@ -166,7 +169,7 @@ def get_sample(request: HttpRequest, event_type: str) -> SampleOut:
 
 @router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="List deliveries")
 def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) -> Page[DeliveryOut]:
-    """Every attempt, newest first."""
+    """All attempts, newest first."""
     rows = endpoints.deliveries_of(find_endpoint(request, id))
     return newest_first(rows, params, DeliveryOut.model_validate)
 
@@ -183,7 +186,7 @@ def replay(request: HttpRequest, id: int, delivery: int) -> Replayed:
         return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
 
 
-def _wrong(error: EndpointError) -> Problem:
+def _field_problem(error: EndpointError) -> Problem:
     return wrong_field(error.field if isinstance(error, FilterError) else "url", str(error))
 
 

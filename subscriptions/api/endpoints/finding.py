@@ -1,4 +1,4 @@
-"""The endpoint that a request names, and what is refused about it."""
+"""Find the endpoint of a request, and convert errors to problems."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def find_endpoint(request: HttpRequest, id: int) -> Endpoint:
 
 @contextmanager
 def conflicts() -> Iterator[None]:
-    """Turn an EndpointError into a 409 problem."""
+    """Convert an EndpointError to a 409 problem."""
     try:
         yield
     except EndpointError as error:

@@ -1,4 +1,4 @@
-"""The messages of an endpoint: one for each event and each test."""
+"""The messages of an endpoint: one per event and one per test."""
 
 from django.http import HttpRequest
 from ninja import Query, Router
@@ -19,15 +19,15 @@ from tailrace.web.pagination import decode, encode
 
 router = Router(auth=AUTH)
 LIST_COST = 5
-"""What a page of some of the messages counts as: many are looked at for it."""
+"""A page of `list` counts as this number of requests, since many messages are examined."""
 
 
 @router.get("/{int:id}/messages", response=Page[MessageOut], summary="List messages")
 def list_messages(request: HttpRequest, id: int, params: Query[MessagesParams]) -> Page[MessageOut]:
-    """One for each event and each test, the newest first, whatever the number of tries.
+    """One message per event and per test, newest first; a message may have several tries.
 
-    With `list` a page is found among 2,000 messages, so it may have few items, or none, and yet a
-    `next`; it counts as 5 requests.
+    With `list`, a request examines 2,000 messages and counts as 5 requests. Its page may be short
+    or empty although there is a `next` page.
     """
     endpoint = find_endpoint(request, id)
     if params.list:
@@ -55,8 +55,8 @@ def get_message(request: HttpRequest, id: int, message: int) -> MessageDetails:
     summary="Send a message again",
 )
 def resend(request: HttpRequest, id: int, message: int) -> MessageOut:
-    """Any message, also a delivered one, which is sent at most 20 times more. The `webhook-id`
-    stays the same. One that waits is tried now."""
+    """Any message can be sent again; a delivered message at most 20 times. The `webhook-id` stays
+    the same. A waiting message is tried now."""
     endpoint = find_endpoint(request, id)
     with conflicts():
         messages.resend(endpoint, _find_message(endpoint, message), caller(request).user)

@@ -1,4 +1,4 @@
-"""Recoveries of an endpoint: what it has missed is sent."""
+"""Recoveries of an endpoint: send the messages that it missed."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -17,12 +17,13 @@ router = Router(auth=AUTH)
     "/{int:id}/recover",
     auth=Needs("endpoints", cost=recovery.COST),
     response={202: RecoveryOut},
-    summary="Send what was missed since a time",
+    summary="Send missed messages since a time",
 )
 def recover(request: HttpRequest, response: HttpResponse, id: int, body: RecoverIn) -> RecoveryOut:
-    """A job sends it, at most 20,000 messages, and nothing twice; `Location` has its progress.
+    """A job sends at most 20,000 messages, and no message twice. `Location` is the URL of its
+    progress.
 
-    409 for a disabled endpoint, and while another recovery is under way.
+    409 for a disabled endpoint, and while another recovery is running.
     """
     endpoint = find_endpoint(request, id)
     with conflicts():

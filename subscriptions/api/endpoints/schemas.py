@@ -1,4 +1,4 @@
-"""What is sent and answered about webhook endpoints."""
+"""The schemas of requests and responses about webhook endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -38,7 +38,7 @@ class EndpointIn(In):
 
 
 class EndpointChange(In):
-    """The fields to change; all others stay as they are."""
+    """The fields to change. Missing fields are not changed."""
 
     url: Url = ""
     description: Description = ""
@@ -51,15 +51,15 @@ class EndpointOut(Out):
     url: str
     description: str
     event_types: list[str]
-    """The only event types and families that it gets; empty: all."""
+    """The event types and families that are sent to it; empty: all."""
     subject_pattern: str
-    """The only subjects that it gets; empty: all."""
+    """The subjects that are sent to it; empty: all."""
     state: str
     """enabled, paused (deliveries wait) or disabled (nothing is sent)."""
     reason: str
-    """Why it is not enabled."""
+    """Why the endpoint is not enabled."""
     confirmed: bool
-    """False: nothing is sent until its URL has answered a challenge (`…/confirm`)."""
+    """If false, nothing is sent until the URL has answered a challenge (`…/confirm`)."""
     failing_since: datetime | None
     created_at: datetime
 
@@ -74,7 +74,7 @@ class NewEndpoint(EndpointOut, Secret):
 
 
 class DeliveryOut(Out):
-    """One attempt to deliver, and its result."""
+    """A delivery attempt and its result."""
 
     id: int
     event_id: int | None
@@ -98,14 +98,14 @@ class MessagesParams(PageParams):
     list: ListName | None = Field(
         default=None,
         description=(
-            "only those that wait or are being sent, those that were delivered, or those that"
-            " failed, were cancelled or skipped; empty: all"
+            "`waiting` includes messages that are being sent, `failed` includes cancelled and"
+            " skipped messages; empty: all messages"
         ),
     )
 
 
 class MessageOut(Out):
-    """One event for the endpoint, with its state; or a test."""
+    """An event or a test for the endpoint, and its state."""
 
     id: int
     event_id: int | None
@@ -123,9 +123,9 @@ class MessageOut(Out):
 
 class MessageDetails(MessageOut):
     body: str
-    """What is sent, indented; empty for a test, and if you may no longer read the event."""
+    """The message's body, indented; empty for a test, and if you may no longer read the event."""
     tries: list[DeliveryOut]
-    """The newest first."""
+    """Newest first."""
 
 
 class RecoverIn(In):
@@ -139,17 +139,17 @@ class RecoveryOut(Out):
     what: str
     since: datetime
     state: str
-    """The state of its job."""
+    """The state of the recovery's job."""
     sent: int | None = None
     examined: int | None = None
     whole: bool | None = None
-    """False: there was more than one recovery examines; what is older was not."""
+    """If false, the limit of a recovery was reached, and older messages were not examined."""
 
 
 class SampleOut(Out):
     event_type: str
     body: str
-    """What is sent for such an event, as it is sent."""
+    """The exact body of a message for such an event."""
 
 
 class TestIn(In):
@@ -168,4 +168,4 @@ class TestOut(Out):
 
 class Replayed(Out):
     job: int
-    """The job that makes the delivery again."""
+    """The job that repeats the delivery."""

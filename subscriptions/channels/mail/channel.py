@@ -14,7 +14,7 @@ from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 from tailrace.subscriptions.types.subscribable import mail_contexts_of
 
 PAUSE = 3.0
-"""Seconds until a mail whose content is being fetched is looked at again."""
+"""Seconds until the next check of a mail whose content is being fetched."""
 
 
 class Mail(MailHandler[OutgoingMail], Channel):
@@ -29,7 +29,7 @@ class Mail(MailHandler[OutgoingMail], Channel):
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
-        """One job for each mail that is sent at once; the others are collected for digests."""
+        """Yield one job per mail that is sent at once; the other events are added to digests."""
         return super().deliveries(digests.collect(list(recipients)))
 
     @classmethod
@@ -42,7 +42,7 @@ class Mail(MailHandler[OutgoingMail], Channel):
         for recipient in recipients:
             more = contexts[recipient.event.id]
             if more is None:
-                recipient.job.snooze("what its mail shows is being fetched", seconds=PAUSE)
+                recipient.job.snooze("the content of the mail is being fetched", seconds=PAUSE)
                 continue
             try:
                 yield recipient.job, OutgoingMail(_message(recipient, more))
@@ -66,5 +66,5 @@ def _address(notification: Notification) -> str:
         return notification.user.email
     address = getattr(notification.group, "address", None)
     if address is None:
-        raise Permanent("the group has no mail address any more")
+        raise Permanent("the group no longer has a mail address")
     return str(address.email)

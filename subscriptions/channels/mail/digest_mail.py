@@ -1,4 +1,4 @@
-"""Mail one digest: the events in it that its recipient may still read."""
+"""Mail a digest: the events in it that its recipient may still read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from tailrace.subscriptions.models import Digest, DigestItem
 log = structlog.get_logger(__name__)
 
 MAX_EXAMINED = 1000
-"""Items of a digest whose events are read; the others are only counted."""
+"""The number of items of a digest whose events are read; further items are only counted."""
 
 
 @dataclass(slots=True)
 class OutgoingDigest(OutgoingMail):
-    """The mail of a digest, and what is in it."""
+    """The mail of a digest, its last item, and its number of events."""
 
     digest: Digest
     last_item: int
@@ -34,7 +34,7 @@ class OutgoingDigest(OutgoingMail):
 
 
 class SendDigest(MailHandler[OutgoingDigest]):
-    """Mail the events of a window, in one mail, when the window ends."""
+    """Mail the events of a window in one mail when the window ends."""
 
     name = "subscriptions.digest"
 
@@ -47,7 +47,7 @@ class SendDigest(MailHandler[OutgoingDigest]):
         for job in jobs:
             digest = known.get(job.payload.digest)
             if digest is None or digest.sent_at is not None:
-                job.skip("it was sent" if digest else "its recipient is gone")
+                job.skip("the digest was already sent" if digest else "the recipient was deleted")
             elif mail := _outgoing(job, digest):
                 yield job, mail
 
@@ -58,7 +58,7 @@ class SendDigest(MailHandler[OutgoingDigest]):
 
 
 def _outgoing(job: ClaimedJob, digest: Digest) -> OutgoingDigest | None:
-    """Return the mail, or set the outcome of the job."""
+    """Return the mail; or set the outcome of the job, and return None."""
     content = _content(digest)
     if content.undecided and (seconds := pause(digest.window_end)):
         request_readers(content.undecided)
@@ -83,7 +83,7 @@ def _mark_sent(delivery: Delivery[OutgoingDigest]) -> None:
     mail = delivery.message
     try:
         late = digests.mark_sent(mail.digest, mail.last_item)
-    except Exception:  # the other digests are marked all the same
+    except Exception:  # so that the other digests are marked
         log.exception("digest.not_marked", digest=mail.digest.pk)
     else:
         counts = {"events": mail.event_count, "late": late}
@@ -92,21 +92,21 @@ def _mark_sent(delivery: Delivery[OutgoingDigest]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a digest's mail contains."""
+    """The content of a digest's mail."""
 
     events: list[Recorded]
     """The first events that the recipient may read, oldest first."""
     unread: int
-    """Items beyond MAX_EXAMINED, which are only counted."""
+    """The number of items beyond MAX_EXAMINED."""
     last_item: int
-    """The id of the last item; later ones go to the next digest."""
+    """The id of the last item; later items are moved to the next digest."""
     undecided: list[Recorded] = field(default_factory=list)
-    """Events of which it will be known later whether the recipient may read them."""
+    """Events whose readers are not known yet."""
 
 
 def _content(digest: Digest) -> Content:
-    """Examine the first items, in a few statements, whatever the number of items."""
-    # Items are added under a lock of the digest, so their ids are in the order of their commits.
+    """Return the content of the digest, with a constant number of statements."""
+    # Items are added under a lock on the digest, so the order of ids is the order of commits.
     items = DigestItem.objects.filter(digest=digest)
     count, last = items.aggregate(count=Count("pk"), last=Max("pk")).values()
     if not count:
@@ -125,7 +125,7 @@ def _content(digest: Digest) -> Content:
 
 
 def _address(digest: Digest) -> str:
-    """Return where it goes; empty if its recipient is inactive or has no address any more."""
+    """Return the mail address; empty if the recipient is inactive or no longer has an address."""
     if digest.user is not None:
         return digest.user.email if digest.user.is_active else ""
     address = getattr(digest.group, "address", None)

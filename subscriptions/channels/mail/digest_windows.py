@@ -1,4 +1,4 @@
-"""When a digest is sent, by the local time of a person."""
+"""The times at which digests are sent, in a user's time zone."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -10,10 +10,10 @@ Pace = EventSubscription.Pace
 
 
 def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
-    """Return the end of the window that `now` (aware) lies in: the next time of that pace.
+    """Return the end of the window that contains `now` (aware): the next time of that pace.
 
-    A wall time that a change of clocks leaves out comes as much later; of one that it brings
-    twice, the first counts. So each day has one end of a window, whatever its length.
+    Each day has exactly one such local time. If a change of clocks skips it, it is moved to later
+    by the skipped time; if it occurs twice, the first occurrence is used.
     """
     if pace == Pace.HOURLY:
         return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)

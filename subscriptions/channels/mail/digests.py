@@ -1,4 +1,4 @@
-"""Collect the mails that are not sent at once, for one mail at the end of a window."""
+"""Collect events that are not mailed at once, for one mail at the end of a window."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -22,16 +22,17 @@ DigestKey = tuple[RecipientKey, str]
 """The recipient and the pace."""
 
 BURST_SECONDS = 600.0
-"""The window in which one person gets MAIL_BURST mails at once; what is more comes in a digest."""
+"""In this time a user gets at most MAIL_BURST single mails; further events go to a digest."""
 BATCH_SIZE = 1000
 
 
 def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
-    """Put into digests what is not to be mailed at once; return the others.
+    """Add events to digests where no single mail is to be sent; return the other recipients.
 
-    In the caller's transaction. Repeated, it collects nothing twice and counts nobody twice.
+    Runs in the caller's transaction. Safe to repeat: a repeated recipient is neither added nor
+    counted again.
     """
-    # What an earlier attempt has done: the mails with a job, and the digests' items.
+    # An earlier attempt may have created jobs of mails, and items of digests.
     events = {recipient.event_id for recipient in recipients}
     jobs = Job.objects.filter(event_id__in=events, handler="subscriptions.mail")
     mailed = {
@@ -61,14 +62,14 @@ def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
 
 
 def collected(event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
-    """Return the event and recipient of each item of a digest."""
+    """Return event id and recipient of the digest items of these events."""
     items = DigestItem.objects.filter(event_id__in=event_ids)
     rows = items.values_list("event_id", "digest__user_id", "digest__group_id")
     return {(event, RecipientKey(user, group)) for event, user, group in rows}
 
 
 def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]:
-    """By user: how many of these mails may go out at once. Groups have no limit."""
+    """Return by user the number of these mails that may be sent at once. Groups have no limit."""
     counts = Counter(
         recipient.key
         for recipient in recipients
@@ -83,13 +84,13 @@ def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]
 
 
 def _add_items(recipients: Sequence[Recipient]) -> None:
-    """Put these into the digests of their recipients, and enqueue the mail of each digest."""
+    """Add the events to the digests of their recipients, and enqueue the mail of each digest."""
     if not recipients:
         return
     now = database_now()
     ends = _window_ends({(row.key, row.pace): now for row in recipients})
     digests = _open_digests(ends)
-    # A digest that was sent a moment ago takes no more items: they go to the next window.
+    # A digest may have been sent a moment ago: its items are added to the next window.
     if closed := {key: end for key, end in ends.items() if key not in digests}:
         digests |= _open_digests(_window_ends(closed))
     DigestItem.objects.bulk_create(
@@ -104,7 +105,7 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
 
 
 def enqueue_digests(digests: Sequence[Digest]) -> int:
-    """Enqueue the mail of each of these digests, once; return how many were new."""
+    """Enqueue one mail per digest, unless it has a job; return the number of new jobs."""
     return enqueue_many(
         "subscriptions.digest",
         [
@@ -119,7 +120,7 @@ def enqueue_digests(digests: Sequence[Digest]) -> int:
 
 
 def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetime]:
-    """Return the end of the window in which each of these times lies."""
+    """Return for each recipient and pace the end of the window that contains the time."""
     preferences = Preferences.objects.in_bulk({key.user_id for key, _pace in times if key.user_id})
     return {
         (key, pace): window_end(time, pace, preferences.get(key.user_id or 0) or Preferences())
@@ -128,9 +129,9 @@ def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetim
 
 
 def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
-    """Return the unsent digests of these windows, locked; missing ones are created.
+    """Create missing digests of these windows, and return the unsent ones, locked.
 
-    The lock keeps a worker from marking one as sent before what is put into it is committed.
+    Because of the lock, no worker can mark a digest as sent before the new items are committed.
     """
     Digest.objects.bulk_create(
         [
@@ -157,9 +158,9 @@ def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
 
 @transaction.atomic
 def mark_sent(digest: Digest, last_item: int) -> int:
-    """Mark a digest as sent; items after `last_item`, which came in since, go to the next one.
+    """Mark a digest as sent, and move the items added after `last_item` to the next digest.
 
-    Returns how many those are.
+    Return the number of moved items.
     """
     Digest.objects.select_for_update().get(pk=digest.pk)
     late = DigestItem.objects.filter(digest=digest, pk__gt=last_item)

@@ -1,4 +1,4 @@
-"""Build the mail of one event, or of the events of a digest, to one address."""
+"""Build the mail of an event or a digest."""
 
 import hashlib
 import re
@@ -32,7 +32,7 @@ from tailrace.web.time_zones import zone_named
 log = structlog.get_logger(__name__)
 
 MAX_EVENTS = 20
-"""Events that a digest shows; it counts the others."""
+"""The number of events that a digest shows; further events are only counted."""
 _BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
 
 
@@ -45,10 +45,10 @@ def event_message(
     user: User | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> EmailMultiAlternatives:
-    """Return the mail, the same for each attempt of a job. Permanent if the address is invalid.
+    """Return the mail of an event. It is the same for each attempt of a job.
 
-    `more` is what the templates of the event are given beside it. A mail to a `user` has a link to
-    unsubscribe, with one click (RFC 8058).
+    `more` is added to the context of the event's templates. A mail to a `user` has a one-click
+    unsubscribe link (RFC 8058). Raise Permanent if the address is invalid.
     """
     event_text = render_event(event, more)
     unsubscribe_url = unsubscribe.event_url(user, event.type, role) if user else ""
@@ -66,7 +66,7 @@ def digest_message(
 ) -> EmailMultiAlternatives:
     """Return the mail of a digest: the number of events of each kind, and the first events.
 
-    `unread` is the number of further events, of which nothing but the number is known.
+    `unread` is the number of further events, which are only counted.
     """
     total = len(events) + unread
     plural = "" if total == 1 else "s"
@@ -93,7 +93,7 @@ def digest_message(
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An event of a digest, or several with the same title; the times are those of its reader."""
+    """The events of a digest that have the same title, with their times in the reader's zone."""
 
     event_text: EventText
     why_url: str
@@ -102,7 +102,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The events of one kind: how many there are, and the first of them."""
+    """The events of one kind: their number, and the first of them."""
 
     kind: str
     count: int
@@ -110,7 +110,7 @@ class _Group:
 
 
 def _groups(events: Sequence[Recorded], zone: ZoneInfo, explains: bool) -> list[_Group]:
-    """Return the events by kind, the most frequent kind first; MAX_EVENTS of them have a text."""
+    """Group the events by kind, the most frequent kind first; the first MAX_EVENTS have a text."""
     kinds = [plain_line(replace(event, subject="")) for event in events]
     items: dict[str, dict[str, _Item]] = defaultdict(dict)
     for kind, event in list(zip(kinds, events, strict=True))[:MAX_EVENTS]:
@@ -139,7 +139,7 @@ def _message(
         subject=title,
         body=_rendered(f"{template}.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[_checked(address)],
+        to=[_valid_address(address)],
         headers={name: one_line(value) for name, value in headers.items()},
     )
     message.attach_alternative(_rendered(f"{template}.html", context), "text/html")
@@ -147,8 +147,8 @@ def _message(
 
 
 def _rendered(template: str, context: dict[str, Any]) -> str:
-    # Lines that are too long for SMTP are found by splitlines(), which knows breaks that a mail
-    # server does not know: it would reject a mail with them.
+    # Django finds lines that are too long for SMTP with splitlines(), which also splits at Unicode
+    # line breaks. Mail servers do not, and would reject the mail.
     return plain_breaks(render_to_string(f"tailrace/subscriptions/{template}", context))
 
 
@@ -168,7 +168,7 @@ def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:
 def _own_headers(event: Recorded) -> dict[str, str]:
     try:
         return mail_headers_of(event)
-    except Exception:  # the mail goes without them
+    except Exception:  # the mail is sent without these headers
         log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
         return {}
 
@@ -182,7 +182,7 @@ def _host() -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "-", host)
 
 
-def _checked(address: str) -> str:
+def _valid_address(address: str) -> str:
     try:
         validate_email(address)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The base of handlers that send mails: each through one of the mail servers that work."""
+"""The base class of handlers that send mails through one of several mail servers."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tailrace.jobs.handler import ClaimedJob
 from tailrace.subscriptions.channels.mail import transport
 
 PLACES = 20
-"""Mails for one server, per process, before others are preferred."""
+"""If this number of mails of a process wait for one server, other servers are preferred."""
 
 
 @dataclass(slots=True)
@@ -29,19 +29,22 @@ M = TypeVar("M", bound=OutgoingMail)
 
 
 class MailHandler(DestinationHandler[M], Generic[M]):
-    """Send a mail for each job: write `prepare`. All such handlers share the mail servers, their
-    connections and their breakers."""
+    """Send a mail per job. A subclass implements `prepare`.
+
+    All subclasses share the mail servers, their connections and their circuit breakers.
+    """
 
     concurrency = PLACES * (1 + len(settings.MORE_MAIL_SERVERS))
     per_destination = None
-    # A mail server that is away for hours costs no mail: the tenth attempt comes after seven.
+    # The tenth attempt is seven hours after the first, so a shorter outage of the server loses no
+    # mail.
     max_attempts = 10
     backoff = Backoff(60, 300, 900, 3600)
     claim_timeout = 120
     time_limit = 300
 
     def destinations(self, job: ClaimedJob) -> Sequence[str]:
-        """Return the mail servers, for each job in an order of its own, which stays the same."""
+        """Return the mail servers in an order that depends only on the job."""
         return sorted(
             transport.options_by_name(),
             key=lambda name: hashlib.sha256(f"{job.id} {name}".encode()).digest(),
@@ -58,4 +61,4 @@ class MailHandler(DestinationHandler[M], Generic[M]):
 
     def is_back(self, destination: str) -> None:
         for handler in MailHandler.__subclasses__():
-            release(handler.name, None, by=f"{destination}, which is back")
+            release(handler.name, None, by=f"{destination}, which is available again")

@@ -1,4 +1,4 @@
-"""A mail server: a process has one connection to it, in a thread that sends mail after mail."""
+"""A mail server. A process has one connection to it, in a thread that sends one mail at a time."""
 
 import asyncio
 import contextlib
@@ -17,13 +17,13 @@ from django.core.mail import EmailMessage, get_connection
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 
 IDLE_SECONDS = 5
-"""After so long without use, the connection is closed."""
+"""An unused connection is closed after this time."""
 LONGEST_WAIT = 20.0
-"""Seconds that a mail waits behind others of its server before it is given back."""
+"""Seconds for which a mail may wait for its server; then NOT_TRIED is returned."""
 
 
 class MailServer:
-    """One mail server; `options` are those of Django's get_connection."""
+    """One mail server; `options` are arguments of Django's `get_connection`."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name, self.options = name, options
@@ -32,25 +32,26 @@ class MailServer:
         self._queue = queue.SimpleQueue()
         self._backend: Any = None
         self._away_at = 0.0
-        """What came before this moment is not sent."""
+        """Mails that were enqueued before this moment are not sent."""
         self._thread = threading.Thread(target=self._run, name=f"mail {name}", daemon=True)
         self._thread.start()
 
     def waiting(self) -> int:
-        """Return about how many mails wait behind the one that is sent now."""
+        """Return the approximate number of waiting mails, without the one being sent."""
         return self._queue.qsize()
 
     async def send(self, message: EmailMessage) -> DeliveryResult:
-        """Return what the server answered, or NOT_TRIED if others take too long before it.
+        """Send the message and return the result; NOT_TRIED after LONGEST_WAIT in the queue.
 
-        A mail whose job is cancelled is not sent any more, unless the server has all of it.
+        If the caller is cancelled, the mail is not sent, unless the server has already received
+        all of it.
         """
         future: Future[DeliveryResult] = Future()
         self._queue.put((time.monotonic(), message, future))
         answer = asyncio.wrap_future(future)
         try:
             await asyncio.wait([answer], timeout=LONGEST_WAIT)
-            if future.cancel():  # it has not begun
+            if future.cancel():  # the thread has not begun to send it
                 return self._result(DeliveryStatus.NOT_TRIED, "is slow")
             return await answer
         except asyncio.CancelledError:
@@ -59,16 +60,16 @@ class MailServer:
             raise
 
     def close(self) -> None:
-        """Close the connection after the mails that wait, and wait until that is done."""
+        """Send the waiting mails, close the connection, and wait until the thread has ended."""
         self.is_closed = True
         self._queue.put(None)
         self._thread.join()
 
     def _hang_up(self) -> None:
-        """Close it in the middle of a mail; what waits is given back."""
+        """Close the connection while a mail is being sent; waiting mails get NOT_TRIED."""
         self.is_closed, self._away_at = True, math.inf
         self._queue.put(None)
-        # Not the method of an SSLSocket, which must not be used by two threads.
+        # Not SSLSocket.shutdown, since two threads must not use an SSLSocket.
         with contextlib.suppress(AttributeError, OSError):
             socket.socket.shutdown(self._backend.connection.sock, socket.SHUT_RDWR)
 
@@ -98,7 +99,7 @@ class MailServer:
             if put_at > self._away_at:
                 self._connect()
         except (smtplib.SMTPException, OSError) as error:
-            # The server, its greeting or the login failed: not the message.
+            # The connection, the greeting or the login failed, not the message.
             self._disconnect()
             self._away_at = max(self._away_at, time.monotonic())
             return self._result(DeliveryStatus.UNAVAILABLE, f"is unavailable: {_reply(error)[1]}")
@@ -110,7 +111,7 @@ class MailServer:
             if not _can_continue(error):
                 self._disconnect()
             return self._refusal(error)
-        except ValueError as error:  # Django or smtplib cannot encode it
+        except ValueError as error:  # Django or smtplib cannot encode the message
             return DeliveryResult(DeliveryStatus.REJECTED, f"the message cannot be sent: {error}")
         result = {"message_id": message.extra_headers["Message-ID"], "server": self.name}
         return DeliveryResult(DeliveryStatus.SENT, result=result)
@@ -123,18 +124,18 @@ class MailServer:
     def _disconnect(self) -> None:
         backend, self._backend = self._backend, None
         if backend is not None:
-            with contextlib.suppress(smtplib.SMTPException, OSError):  # it is not used again anyway
+            with contextlib.suppress(smtplib.SMTPException, OSError):
                 backend.close()
 
     def _refusal(self, error: Exception) -> DeliveryResult:
         code, text = _reply(error)
         if isinstance(error, smtplib.SMTPNotSupportedError) or 500 <= code < 600:
-            return self._result(DeliveryStatus.REJECTED, f"rejected it: {text}")
+            return self._result(DeliveryStatus.REJECTED, f"rejected the mail: {text}")
         status = DeliveryStatus.DEFERRED if _can_continue(error) else DeliveryStatus.FAILED
-        return self._result(status, f"did not accept it: {text}")
+        return self._result(status, f"did not accept the mail: {text}")
 
-    def _result(self, status: DeliveryStatus, what: str) -> DeliveryResult:
-        return DeliveryResult(status, f"the mail server {self.name} {what}", charged=False)
+    def _result(self, status: DeliveryStatus, predicate: str) -> DeliveryResult:
+        return DeliveryResult(status, f"the mail server {self.name} {predicate}", charged=False)
 
 
 def _can_continue(error: Exception) -> bool:
@@ -146,7 +147,7 @@ def _can_continue(error: Exception) -> bool:
 
 
 def _reply(error: Exception) -> tuple[int, str]:
-    """Return the code of the server's reply, 0 if there is none, and the error in words."""
+    """Return the code of the server's reply (0 if there is none), and the error as text."""
     text: str | bytes
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         code, text = next(iter(error.recipients.values()))

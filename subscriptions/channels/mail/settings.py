@@ -4,7 +4,7 @@ from tailrace.environment.settings import AppSettings
 
 
 class MailSettings(AppSettings):
-    """How many mails a person gets; the mail server itself is Django's, in `config`."""
+    """The limit of mails per user. The settings of the mail server are Django's, in `config`."""
 
     MAIL_BURST: PositiveInt = 20
-    """mails that one person gets at once within 10 minutes; the others come in a digest"""
+    """single mails per user within 10 minutes, at most; further events come in a digest"""

@@ -1,5 +1,5 @@
-"""The mail servers of this process: the one of Django's EMAIL_* settings, and MORE_MAIL_SERVERS,
-which has the EMAIL_* settings of each of the others."""
+"""The mail servers of this process: one from Django's EMAIL_* settings, and one from each entry of
+MORE_MAIL_SERVERS, which contains EMAIL_* settings."""
 
 import os
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ _OPTIONS = {
     "EMAIL_FILE_PATH": "file_path",
 }
 _servers: dict[str, MailServer] = {}
-os.register_at_fork(after_in_child=_servers.clear)  # their threads are the parent's
+os.register_at_fork(after_in_child=_servers.clear)  # a child process has none of their threads
 
 
 def options_by_name() -> dict[str, dict[str, Any]]:
-    """Return the options of all mail servers, by name: host and port."""
+    """Return the options of all mail servers, by name (`host:port`)."""
     first = {name: getattr(settings, name, None) for name in _OPTIONS}
     all_options = map(_options, (first, *settings.MORE_MAIL_SERVERS))
     return {_name(options): options for options in all_options}
 
 
 def server(name: str) -> MailServer:
-    """Return the server of this name. Used in the event loop alone."""
+    """Return the server with this name. Call it only in the event loop."""
     options, known = options_by_name()[name], _servers.get(name)
     if known is None or known.is_closed or known.options != options:
         known = _servers[name] = MailServer(name, options)
@@ -40,7 +40,7 @@ def server(name: str) -> MailServer:
 
 
 def waiting(name: str) -> int:
-    """Return how many mails of this process wait for this server."""
+    """Return the number of mails of this process that wait for the server."""
     known = _servers.get(name)
     return 0 if known is None or known.is_closed else known.waiting()
 
@@ -52,7 +52,7 @@ def close() -> None:
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of Django's get_connection."""
+    """Return the arguments of Django's `get_connection` for these settings."""
     return {
         option: values.get(name, getattr(global_settings, name, None))
         for name, option in _OPTIONS.items()

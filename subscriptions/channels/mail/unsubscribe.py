@@ -1,8 +1,8 @@
 """The unsubscribe links in mails to users.
 
-A link is for one user and the content of one mail: an event type in a role, or all those of a
-digest. It needs no login and does not expire. A GET changes nothing, since mail scanners follow
-links too.
+A link is for one user and the content of one mail: an event type in a role, or all event types and
+roles in a digest. It needs no login and does not expire. A GET request changes nothing, since mail
+scanners follow links.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class InvalidLink(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The user, and what to unsubscribe from: (event type, role)."""
+    """A user, and the topics to unsubscribe from: pairs of event type and role."""
 
     user: User
     topics: Sequence[tuple[str, str]]
@@ -52,7 +52,7 @@ def _url(content: Sequence[str | int | None]) -> str:
 
 
 def find(token: str) -> Link:
-    """Return the link of this token, or raise InvalidLink."""
+    """Return the link with this token, or raise InvalidLink."""
     try:
         user_id, *content = _SIGNER.unsign_object(token)
         user = User.objects.get(pk=user_id)
@@ -68,11 +68,11 @@ def find(token: str) -> Link:
 
 
 def unsubscribe(link: Link) -> str:
-    """Switch the mails about these topics off for the user; return what undoes it, or an empty
-    text if all of them were off before."""
+    """Switch mails about the link's topics off. Return the undo token, or an empty text if all of
+    them were off before."""
     return mute(link.user, "mail", link.topics)
 
 
 def undo(link: Link, text: str) -> bool:
-    """Restore what an unsubscription has changed; False if it can no longer be undone."""
+    """Undo an unsubscription with its undo token; return False if that is no longer possible."""
     return unmute(link.user, text)

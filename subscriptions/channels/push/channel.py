@@ -26,12 +26,12 @@ TTL = 86_400
 """Seconds that a push service keeps a message for a browser that is offline."""
 TITLE_LENGTH, BODY_LENGTH, LINK_BYTES = 200, 1000, 1000
 MESSAGE_BYTES = 3900
-"""Encrypted, a message may have 4096."""
+"""The limit before encryption; an encrypted message may have 4096 bytes."""
 GONE = (404, 410)
 
 
 class Push(HttpChannel[HttpMessage]):
-    """Push an event to one browser of a user, encrypted for it alone."""
+    """Push an event to one browser of a user, encrypted for this browser."""
 
     name = "subscriptions.push"
     key = "push"
@@ -41,14 +41,14 @@ class Push(HttpChannel[HttpMessage]):
         if settings.VAPID_PRIVATE_KEY and settings.VAPID_SUBJECT
         else "false"
     )
-    unreachable_because = "no browser to push to"
+    unreachable_because = "no browser with push enabled"
     fair = True
     per_destination = 32
-    """To one push service, by one process: a few services serve all browsers."""
+    """Concurrent requests of one process to one push service; few services serve all browsers."""
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
-        """One job per browser of each recipient, in the lane of its push service."""
+        """Yield one job per browser of each recipient, in the lane of its push service."""
         recipients = list(recipients)
         devices_of: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
         users = {recipient.user_id for recipient in recipients}
@@ -68,7 +68,7 @@ class Push(HttpChannel[HttpMessage]):
                 tokens[service] = vapid.authorization(service)
             try:
                 yield recipient.job, HttpMessage(_request(recipient, device, tokens[service]))
-            except ValueError as error:  # its keys were checked when it was added
+            except ValueError as error:  # unlikely: `devices.add` checks the keys
                 recipient.job.fail(f"the browser's keys cannot be used: {error}")
 
     def finish(self, deliveries: Sequence[Delivery[HttpMessage]]) -> None:
@@ -114,7 +114,7 @@ def _request(recipient: Deliverable, device: Device, token: str) -> Request:
 
 
 def _message(event: Recorded, topic: str) -> bytes:
-    """Return what the page's service worker shows, as JSON."""
+    """Return the message for the page's service worker, as JSON."""
     event_text = render_event(event)
     body = event_text.text[:BODY_LENGTH]
     message = {
@@ -137,6 +137,7 @@ def _json(value: Any) -> bytes:
 
 
 def _topic(event: Recorded) -> str:
-    """Return an id of the event's thread: of a topic, an offline browser gets the newest only."""
+    """Return an id of the event's thread. A browser that was offline gets only the newest message
+    of each topic."""
     digest = hashlib.sha256(thread_of(event).encode(errors="replace")).digest()
     return base64.urlsafe_b64encode(digest)[:32].decode()

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 SUBJECT = re.compile(r"(mailto:[^@\s]+@(localhost|[\w-]+(\.[\w-]+)+)|https://[\w-]+\.[\w.-]+)?")
-"""Of VAPID_SUBJECT, as py_vapid accepts it."""
+"""The pattern of VAPID_SUBJECT: the values that py_vapid accepts."""
 
 
 @register("settings")

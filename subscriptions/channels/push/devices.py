@@ -12,33 +12,34 @@ from tailrace.subscriptions.models import Device
 from tailrace.web.user_lock import locked
 
 MAX_DEVICES = 20
-"""Of one user."""
+"""The maximum per user."""
 AUTH_BYTES = 16
 NAME_LENGTH = 100
 
 
 class DeviceError(ValueError):
-    """The browser was refused; the message names the value and what to do."""
+    """The browser was refused. The message names the wrong value and the remedy."""
 
 
 def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
-    """Return the user's device for a browser's push subscription; a known one is live again.
+    """Create or reactivate the device of a browser's push subscription, and return it.
 
-    Takes the fields of `PushSubscription.toJSON()`: the endpoint and its keys in base64url. A
-    browser of another user becomes this user's if its keys are the same.
+    The arguments are the fields of `PushSubscription.toJSON()`: the endpoint, and its keys in
+    base64url. A device of another user is transferred if its keys are the same; otherwise, and for
+    invalid values, raise DeviceError.
     """
-    address = _checked(url)
+    address = _valid_url(url)
     _check_keys(p256dh, auth)
     with locked(user):
         device = Device.objects.select_for_update().filter(url=address).first()
         if device is None:
             if user.devices.filter(gone_at=None).count() >= MAX_DEVICES:
                 raise DeviceError(
-                    f"{user} already has {MAX_DEVICES} browsers, the maximum: remove one first"
+                    f"{user} already has {MAX_DEVICES} browsers (the maximum): remove one first"
                 )
             device = Device(url=address)
         elif device.user_id != user.pk and (device.p256dh, device.auth) != (p256dh, auth):
-            raise DeviceError("this browser belongs to another user: subscribe again in it")
+            raise DeviceError("this browser belongs to another user: enable push in it again")
         device.user, device.p256dh, device.auth = user, p256dh, auth
         device.name = name.strip()[:NAME_LENGTH]
         device.gone_at = None
@@ -47,17 +48,17 @@ def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
 
 
 def remove(device: Device) -> None:
-    """Delete it; its waiting jobs are cancelled when they are claimed."""
+    """Delete the device. Its waiting jobs are cancelled when they are claimed."""
     device.delete()
 
 
 def mark_gone(id: int) -> None:
-    """Record that the push service does not know the browser any more."""
+    """Record that the push service no longer knows the browser."""
     Device.objects.filter(pk=id, gone_at=None).update(gone_at=clock.now())
 
 
 def encrypt(device: Device, text: bytes) -> bytes:
-    """Return the text encrypted for this browser: aes128gcm (RFC 8188, 8291)."""
+    """Encrypt the text for this browser with aes128gcm (RFC 8188, 8291)."""
     encrypted: bytes = http_ece.encrypt(
         text,
         private_key=ec.generate_private_key(ec.SECP256R1()),
@@ -68,7 +69,7 @@ def encrypt(device: Device, text: bytes) -> bytes:
     return encrypted
 
 
-def _checked(url: str) -> str:
+def _valid_url(url: str) -> str:
     try:
         return str(ssrf_guard.check_url(url.strip()))
     except ssrf_guard.AddressRefused as error:

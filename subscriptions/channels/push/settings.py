@@ -15,12 +15,12 @@ class PushSettings(AppSettings):
             "VAPID_PRIVATE_KEY",
             "is not set, so no push messages are sent",
             lambda own: not own.VAPID_PRIVATE_KEY,
-            "Make a key by `manage.py make_vapid_keys`.",
+            "Create a key with `manage.py make_vapid_keys`.",
         ),
     )
 
     VAPID_PRIVATE_KEY: Annotated[str, Key()] = ""
-    """signs push messages, made by `manage.py make_vapid_keys`; empty: no push messages are
-    sent"""
+    """key that signs push messages, created with `manage.py make_vapid_keys`; empty: no push
+    messages are sent"""
     VAPID_SUBJECT: Annotated[str, Url(("mailto", "https"))] = ""
     """contact address for push services, mailto:… or https://…"""

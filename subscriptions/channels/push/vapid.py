@@ -14,7 +14,7 @@ TOKEN_SECONDS = 12 * 3600
 
 
 def new_keys() -> tuple[str, str]:
-    """Return a private and a public key in base64url, for VAPID_PRIVATE_KEY and browsers."""
+    """Return a new private key (for VAPID_PRIVATE_KEY) and its public key, in base64url."""
     key = ec.generate_private_key(ec.SECP256R1())
     number = key.private_numbers().private_value
     return b64urlencode(number.to_bytes(32, "big")), _public(key)

@@ -8,7 +8,7 @@ from tailrace.subscriptions.models import FeedItem, Notification
 
 
 class Rss(Channel):
-    """Put an event into the feeds of a user."""
+    """Add an event to the feeds of a user."""
 
     name = "subscriptions.rss"
     key = "rss"

@@ -1,4 +1,4 @@
-"""A user's feeds: anyone who has a feed's token can read its events as Atom or RSS."""
+"""The feeds of users. Anyone with a feed's token can read its events as Atom or RSS."""
 
 import hashlib
 import secrets
@@ -16,31 +16,31 @@ from tailrace.web.user_lock import locked
 
 TOKEN_BYTES = 32
 MAX_FEEDS = 50
-"""Active feeds of a user."""
+"""The maximum of active feeds per user."""
 FEED_ITEMS = 100
-"""Items that a user's feeds show, and that are kept."""
+"""The number of items that a user's feeds show. Older items are deleted."""
 
 
 class TooManyFeeds(ValueError):
-    """The user has as many feeds as one may have."""
+    """The user already has MAX_FEEDS feeds."""
 
 
 def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
-    """Create a feed; return it with its address, which cannot be read again later.
+    """Create a feed. Return it with its URL, which cannot be read again later.
 
-    Raises TooManyFeeds.
+    Raise TooManyFeeds if the user has MAX_FEEDS feeds.
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with locked(user):
         if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:
-            raise TooManyFeeds(f"{user} already has {MAX_FEEDS} feeds, the maximum: revoke one")
+            raise TooManyFeeds(f"{user} already has {MAX_FEEDS} feeds (the maximum): revoke one")
         feed = Feed.objects.create(user=user, title=title, token_hash=_hash(token))
         record(FeedMade, user, feed=feed.pk, title=title)
     return feed, settings.PUBLIC_URL + reverse("feed", args=[token])
 
 
 def find_feed(token: str) -> Feed | None:
-    """Return the feed of the token, unless it was revoked. Tokens are compared by their hash."""
+    """Return the feed with this token, or None if it is revoked, unknown, or its user inactive."""
     return (
         Feed.objects.select_related("user")
         .filter(token_hash=_hash(token), revoked_at=None, user__is_active=True)
@@ -49,7 +49,7 @@ def find_feed(token: str) -> Feed | None:
 
 
 def revoke_feed(feed: Feed) -> None:
-    """Make the feed's address invalid. Repeating it changes nothing."""
+    """Make the feed's URL invalid. Safe to repeat."""
     with transaction.atomic():
         if Feed.objects.filter(pk=feed.pk, revoked_at=None).update(revoked_at=clock.now()):
             record(FeedRevoked, feed.user, feed=feed.pk, title=feed.title)

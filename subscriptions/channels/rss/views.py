@@ -36,7 +36,7 @@ class MyFeed(SyndicationFeed):
     feed_type: Any = Atom1Feed
 
     def __init__(self, feed: Feed, address: str) -> None:
-        """The address has the token, which is not stored."""
+        """Take the feed and its URL, which contains the token: the token is not stored."""
         self.feed, self.address = feed, address
 
     def title(self) -> str:
@@ -91,7 +91,7 @@ class MyFeed(SyndicationFeed):
 
 
 class MyRssFeed(MyFeed):
-    """The same as RSS 2.0."""
+    """A feed's newest items as RSS 2.0."""
 
     feed_type = Rss201rev2Feed
     item_guid_is_permalink = False
@@ -123,7 +123,7 @@ def my_feed(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
     return result
 
 
-def _tag(what: str, day: datetime) -> str:
-    """Return an id that stays the same when the site's address changes (RFC 4151)."""
+def _tag(name: str, day: datetime) -> str:
+    """Return a tag URI (RFC 4151)."""
     host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
-    return f"tag:{host},{day:%Y-%m-%d}:{what}"
+    return f"tag:{host},{day:%Y-%m-%d}:{name}"

@@ -1,7 +1,7 @@
-"""What the service reports of a text later: a number that gets no texts is used no more.
+"""The service's reports about sent texts. A phone number that cannot get texts is removed.
 
-A report that is sent again, by whoever recorded it, is signed as well. So each text names in the
-address of its reports when it was sent, and a number that was entered after that is kept.
+An attacker may record a signed report and send it again. So the callback URL of each text contains
+the time when the text was sent, and a number that was entered after this time is kept.
 """
 
 import base64
@@ -18,26 +18,26 @@ from tailrace.subscriptions.channels.sms import service
 from tailrace.subscriptions.models import Preferences
 
 MAX_BYTES = 16_000
-"""Of a report; the service sends about 500."""
+"""The maximum size of a report; the service sends about 500 bytes."""
 NO_TEXTS = frozenset({str(service.OPTED_OUT), "21211", "21614", "30005", "30006"})
-"""Error codes: opted out, no number, no mobile number, unknown, a landline."""
+"""Error codes: opted out, invalid number, not a mobile number, unknown number, landline."""
 
 
 def signature(url: str, form: QueryDict) -> str:
-    """Return what X-Twilio-Signature is of a report: base64 of HMAC-SHA1 over the URL and the
-    sorted parameters, with the account's token as the key."""
+    """Return the X-Twilio-Signature of a report: base64 of HMAC-SHA1 over the URL and the sorted
+    parameters, with the account's token as the key."""
     parts = [name + value for name in sorted(form) for value in sorted(set(form.getlist(name)))]
     text = url + "".join(parts)
     digest = hmac.new(settings.SMS_TOKEN.encode(), text.encode(), hashlib.sha1).digest()
     return base64.b64encode(digest).decode()
 
 
-@csrf_exempt  # the signature proves who sends it
+@csrf_exempt  # the signature authenticates the sender
 @require_POST
 def sms_status(request: HttpRequest) -> HttpResponse:
-    """Take a report. 403: it is not the service's; 404: texts are not set up."""
+    """Receive a report. 403: the signature is wrong; 404: text messages are not set up."""
     if not settings.SMS_URL or not settings.SMS_TOKEN:
-        return _text("Texts are not set up.", 404)
+        return _text("Text messages are not set up.", 404)
     length = int(request.META.get("CONTENT_LENGTH") or 0)
     if length > MAX_BYTES:
         return _text(f"The body has {length} bytes; the limit is {MAX_BYTES}.", 413)
@@ -50,14 +50,14 @@ def sms_status(request: HttpRequest) -> HttpResponse:
         return _text("X-Twilio-Signature does not match: check SMS_TOKEN and PUBLIC_URL.", 403)
     phone, sent_at = request.POST.get("To", ""), _sent_at(request)
     if phone and sent_at and request.POST.get("ErrorCode", "") in NO_TEXTS:
-        # It may be illegal to send more; a person who wants texts enters the number again.
-        concerned = Preferences.objects.filter(phone=phone, phone_since__lte=sent_at)
-        concerned.update(phone="", confirmed_phone="")
+        # It may be illegal to send more. A user who wants texts can enter the number again.
+        preferences = Preferences.objects.filter(phone=phone, phone_since__lte=sent_at)
+        preferences.update(phone="", confirmed_phone="")
     return HttpResponse(status=204)
 
 
 def _sent_at(request: HttpRequest) -> datetime | None:
-    """Return when the text was sent that the report is about; None if its address does not say."""
+    """Return when the reported text was sent, from the request's URL; None if it is missing."""
     try:
         return datetime.fromtimestamp(float(request.GET.get(service.SENT_AT, "")), UTC)
     except (ValueError, OverflowError, OSError):

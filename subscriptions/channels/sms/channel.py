@@ -20,18 +20,18 @@ from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient
 
 LANE = "service"
-"""There is one SMS service: all that waits for it is released together."""
+"""The only lane: there is one SMS service, and its waiting jobs are released together."""
 
 
 @dataclass(slots=True)
 class Text(HttpMessage):
-    """The POST of one text."""
+    """The request that sends one text message."""
 
     phone: str = ""
 
 
 class Sms(HttpChannel[Text]):
-    """Text an event to the phone of a user, in one line of 160 characters."""
+    """Send an event to a user's phone, as one text message of 160 characters."""
 
     name = "subscriptions.sms"
     key = "sms"
@@ -67,11 +67,11 @@ class Sms(HttpChannel[Text]):
         return service.result_of(reply, reply.status)
 
     def finish(self, deliveries: Sequence[Delivery[Text]]) -> None:
-        opted_out = [each for each in deliveries if _opted_out(each.message.reply)]
+        opted_out = [delivery for delivery in deliveries if _opted_out(delivery.message.reply)]
         for delivery in opted_out:
             delivery.job.outcome = Cancel("the owner of the number opted out of texts")
-        # It may be illegal to send more; a person who wants texts enters the number again.
-        phones = [each.message.phone for each in opted_out]
+        # It may be illegal to send more. A user who wants texts can enter the number again.
+        phones = [delivery.message.phone for delivery in opted_out]
         Preferences.objects.filter(phone__in=phones).update(phone="", confirmed_phone="")
 
 
@@ -82,7 +82,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
         user__in={recipient.user_id for recipient in recipients}, phone=F("confirmed_phone")
     )
     phones = dict(preferences.values_list("user_id", "phone"))
-    # A job is counted when it is claimed first, however often it is tried.
+    # A job is counted only when it is claimed for the first time.
     left = limits.within_a_day(
         (recipient.user_id, phones.get(recipient.user_id, ""))
         for recipient in recipients
@@ -90,9 +90,9 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
     )
     for recipient in recipients:
         if not settings.SMS_URL:
-            recipient.job.outcome = Cancel("texts are not set up: SMS_URL")
+            recipient.job.outcome = Cancel("text messages are not set up: SMS_URL")
         elif not (phone := phones.get(recipient.user_id, "")):
-            recipient.job.skip("the recipient has no confirmed phone number any more")
+            recipient.job.skip("the recipient no longer has a confirmed phone number")
         elif recipient.job.claim_no == 1 and not left.take(recipient.user_id, phone):
             recipient.job.skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         else:

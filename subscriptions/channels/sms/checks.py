@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage, Error, register
 
 @register("settings")
 def check_account(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Text messages need all of their settings, or none."""
+    """Check that the other SMS_* settings are set if SMS_URL is."""
     if not settings.SMS_URL:
         return []
     errors: list[CheckMessage] = [

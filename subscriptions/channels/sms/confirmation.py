@@ -1,8 +1,8 @@
-"""Confirm that a number is the user's: a code is texted to it, and the user enters the code.
+"""Confirm a user's phone number: a code is sent to it, and the user enters the code.
 
-A job makes the code when it sends it, so that no queue, log or page has it; it is stored hashed. A
-code is valid for LIFETIME, and for MAX_TRIES with a growing wait after each wrong one. Asking for
-another code takes a growing wait, too.
+A job creates the code just before it sends it, so no queue, log or page contains the code; only its
+hash is stored. A code is valid for LIFETIME and MAX_TRIES tries. The wait after a wrong code, and
+the wait before a new code can be requested, double each time.
 """
 
 import secrets
@@ -32,31 +32,31 @@ DIGITS = 6
 LIFETIME = timedelta(minutes=10)
 MAX_TRIES = 5
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
-"""Between two codes: doubled each time."""
+"""The wait between two codes, which doubles each time: the first, and the maximum."""
 FIRST_TRY_WAIT = timedelta(seconds=2)
-"""After a wrong code: doubled each time."""
+"""The wait after the first wrong code; it doubles each time."""
 
 
 class PhoneError(ValueError):
-    """The request was refused; the message says what to do."""
+    """The request was refused. The message names the remedy."""
 
 
 def send_code(user: User) -> None:
-    """Have a code texted to the user's number. Raises PhoneError."""
+    """Enqueue a text with a code to the user's number, or raise PhoneError."""
     if not settings.SMS_URL:
-        raise PhoneError("this server sends no text messages (SMS_URL)")
+        raise PhoneError("this server does not send text messages (SMS_URL is not set)")
     refused = ""
     with locked(user):
         row = Preferences.objects.filter(user=user).first()
         if row is None or not row.phone:
-            raise PhoneError("there is no number: save one first")
+            raise PhoneError("there is no phone number: save one first")
         if row.phone_confirmed:
-            raise PhoneError("the number is confirmed")
+            raise PhoneError("the number is already confirmed")
         code, _created = PhoneCode.objects.get_or_create(user=user)
         now = database_now()
         if code.request_after and now < code.request_after:
             wait = (code.request_after - now).total_seconds()
-            raise PhoneError(f"a code was sent: another can be sent in {wait:.0f} s")
+            raise PhoneError(f"a code was sent: you can request another one in {wait:.0f} s")
         if limits.take_code(user.pk, row.phone):
             wait_now = min(FIRST_WAIT * 2 ** min(code.requests, 10), LONGEST_WAIT)
             code.phone, code.code_hash, code.expires_at = row.phone, "", None
@@ -70,23 +70,23 @@ def send_code(user: User) -> None:
 
 
 def confirm(user: User, code: str) -> None:
-    """Confirm the user's number by the code that was texted to it. Raises PhoneError."""
-    with locked(user):  # what a wrong code costs is kept
-        problem = _tried(user, code.strip())
+    """Confirm the user's number if the code is right; otherwise raise PhoneError."""
+    with locked(user):  # the error is raised outside, so that the count of wrong codes is committed
+        problem = _try_code(user, code.strip())
     if problem:
         raise PhoneError(problem)
 
 
-def _tried(user: User, code: str) -> str:
-    """Confirm the number, or return why not."""
+def _try_code(user: User, code: str) -> str:
+    """Confirm the number and return an empty text, or return why the code is refused."""
     preferences = Preferences.objects.filter(user=user).first()
     row, now = PhoneCode.objects.filter(user=user).first(), database_now()
     if preferences is None or row is None or not row.code_hash or row.phone != preferences.phone:
-        return "no code was sent to this number: ask for one"
+        return "no code was sent to this number: request one"
     if row.expires_at is None or row.expires_at <= now or row.tries >= MAX_TRIES:
-        return "the code is not valid any more: ask for another one"
+        return "the code is no longer valid: request another one"
     if row.try_after and now < row.try_after:
-        return f"wait for {(row.try_after - now).total_seconds():.0f} s before the next try"
+        return f"wait {(row.try_after - now).total_seconds():.0f} s before the next try"
     if constant_time_compare(row.code_hash, _hash(user.pk, row.phone, code)):
         preferences.confirmed_phone = row.phone
         preferences.save(update_fields=["confirmed_phone"])
@@ -98,7 +98,7 @@ def _tried(user: User, code: str) -> str:
 
 
 class SendCode(Handler):
-    """Text a new code to a user's number, which is not confirmed yet."""
+    """Send a new code to a user's unconfirmed number."""
 
     name = "subscriptions.phone_code"
     concurrency = 20
@@ -123,20 +123,20 @@ class SendCode(Handler):
 
 
 def _new_code(job: ClaimedJob) -> Request:
-    """Store the hash of a new code; return the request that texts it."""
+    """Store the hash of a new code, and return the request that sends the code."""
     if not settings.SMS_URL:
-        raise Skip("texts are not set up: SMS_URL")
+        raise Skip("text messages are not set up: SMS_URL")
     with transaction.atomic():
         row = PhoneCode.objects.select_for_update().filter(user=job.payload.user).first()
         if row is None:
-            raise Skip("the number was confirmed, or the user deleted")
+            raise Skip("the number was confirmed, or the user was deleted")
         if not limits.within_a_day([(row.user_id, row.phone)]).take(row.user_id, row.phone):
             raise Skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         row.code_hash, row.tries, row.try_after = _hash(row.user_id, row.phone, code), 0, None
         row.expires_at = database_now() + LIFETIME
         row.save()
-    text = f"{code} is your code for Tailrace. Nobody else needs it."
+    text = f"{code} is your code for Tailrace. Do not share it."
     return service.text_request(row.phone, text, f"code_{job.id}_{job.claim_no}")
 
 

@@ -7,7 +7,7 @@ BASIC = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
 EXTENDED = frozenset("^{}\\[~]|€")
-"""Each counts as two characters."""
+"""Characters that count as two."""
 REPLACEMENTS = {
     "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "`": "'",
     "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "...", "•": "*", "·": ".", "×": "x",
@@ -16,21 +16,21 @@ REPLACEMENTS = {
 }  # fmt: skip
 MESSAGE_LENGTH = 160
 MIN_TITLE_LENGTH = 60
-"""The link is left out if it leaves the title less."""
+"""If less is left for the title, the link is omitted."""
 
 
 def plain(text: str) -> str:
-    """Return the text in the alphabet, on one line; ? for a character without a replacement."""
+    """Return the text in the GSM alphabet, on one line; `?` for unknown characters."""
     return " ".join("".join(map(_convert, text)).split())
 
 
 def length(text: str) -> int:
-    """Return how many characters of a message the text, in the alphabet, needs."""
+    """Return the length in a message of a text in the GSM alphabet."""
     return len(text) + sum(char in EXTENDED for char in text)
 
 
 def one_message(title: str, link: str = "") -> str:
-    """Return the title and, if it fits, the link as one message; a long title is cut."""
+    """Return the title, and the link if it fits, as one message. A long title is shortened."""
     title, link = plain(title), link if plain(link) == link else ""
     room = MESSAGE_LENGTH - length(link) - 1
     if not link or room < min(length(title), MIN_TITLE_LENGTH):

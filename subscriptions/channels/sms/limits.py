@@ -1,4 +1,4 @@
-"""How many texts a user and a number get per day: two users cannot flood one number."""
+"""Limit the texts per day, per user and per number, so that two users cannot flood one number."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ DAY = 86_400.0
 
 
 class Left:
-    """Texts that may be sent now, by user and number."""
+    """The remaining numbers of texts that may be sent today, by user and number."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self._counts = counts
 
     def take(self, user: int, phone: str) -> bool:
-        """Whether one more text may be sent."""
+        """Return whether another text may be sent, and count it."""
         names = _names(user, phone)
         if not all(self._counts.get(name, 0) > 0 for name in names):
             return False
@@ -28,13 +28,14 @@ class Left:
 
 
 def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
-    """Count these texts, each to a user and a number (empty: none), in one statement."""
-    wanted = Counter(name for user, phone in texts if phone for name in _names(user, phone))
-    return Left(take_from_window(wanted, settings.SMS_PER_DAY, DAY))
+    """Reserve these texts in one statement. A text is a user's id and a number; an empty number is
+    ignored."""
+    counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
+    return Left(take_from_window(counts, settings.SMS_PER_DAY, DAY))
 
 
 def take_code(user: int, phone: str) -> bool:
-    """Count one more code; False if the user or the number has had SMS_CODES_PER_DAY."""
+    """Count a code; return False if the user or the number has reached SMS_CODES_PER_DAY."""
     names = {f"{name}:code": 1 for name in _names(user, phone)}
     return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY).values())
 

@@ -1,4 +1,4 @@
-"""Requests to the service that sends texts, and what its answers mean."""
+"""Requests to the SMS service, and the interpretation of its replies."""
 
 import base64
 import json
@@ -17,23 +17,23 @@ from tailrace.net.http_client import Reply, Request
 OPTED_OUT = 21610
 TOO_MANY_REQUESTS = 20429
 UNAUTHORIZED = (401, 403, 404)
-"""The account, its token or the URL is wrong: an operator has to correct the settings."""
+"""HTTP statuses: the account, its token or the URL in the settings is wrong."""
 
 SENT_AT = "sent_at"
-"""The part of the query of `status_url` that says when the text was sent."""
+"""The query parameter of `status_url` with the time at which the text was sent."""
 PHONE_NUMBER = re.compile(r"\+?\d{6,}")
-"""Removed from the service's error messages."""
+"""Phone numbers, which are removed from the service's error messages."""
 
 
 def status_url(query: str) -> str:
-    """Return where the service reports what became of a text, with this query."""
+    """Return the URL, with this query, to which the service reports the state of a text."""
     return f"{settings.PUBLIC_URL}{reverse('sms_status')}{f'?{query}' if query else ''}"
 
 
 def text_request(phone: str, body: str, key: str) -> Request:
-    """Return the request that texts this body; `key` is the same if it is sent again.
+    """Return the request that sends a text; `key` is its idempotency key.
 
-    The service reports what becomes of it to `callback.sms_status`, if it can reach it.
+    With an https PUBLIC_URL, the service reports the text's state to `callback.sms_status`.
     """
     by_messaging_service = settings.SMS_FROM.startswith("MG")
     form = {
@@ -42,7 +42,7 @@ def text_request(phone: str, body: str, key: str) -> Request:
         "Body": body,
     }
     if settings.PUBLIC_URL.startswith("https://"):
-        # The service signs the address with its report: nobody can make an old report look new.
+        # The service signs the URL together with its report, so an old report cannot look new.
         form["StatusCallback"] = status_url(f"{SENT_AT}={database_now().timestamp():.6f}")
     account = re.search(r"/Accounts/([^/]+)", urlsplit(settings.SMS_URL).path)
     credentials = f"{account[1] if account else ''}:{settings.SMS_TOKEN}"
@@ -56,7 +56,7 @@ def text_request(phone: str, body: str, key: str) -> Request:
 
 
 def result_of(reply: Reply, status: int) -> DeliveryResult:
-    """Return what a reply means, by its status and the error code in its body."""
+    """Return the result of a reply, from its status and the error code in its body."""
     if 200 <= status < 300:
         result = {"status": status, "sid": field_of(reply, "sid")}
         return DeliveryResult(DeliveryStatus.SENT, result=result)
@@ -73,7 +73,7 @@ def result_of(reply: Reply, status: int) -> DeliveryResult:
 
 
 def code_of(reply: Reply) -> int:
-    """Return the error code in the reply's body; 0 if there is none."""
+    """Return the error code in the reply's body, or 0."""
     code = field_of(reply, "code")
     return code if isinstance(code, int) else 0
 

@@ -9,7 +9,7 @@ from tailrace.subscriptions.models import Notification
 
 
 class Web(Channel):
-    """Put an event into the inbox of a user, or into that of a group."""
+    """Put an event into the inbox of a user or a group."""
 
     name = "subscriptions.web"
     key = "web"

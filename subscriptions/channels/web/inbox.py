@@ -11,7 +11,8 @@ from tailrace.events.publish import Recorded
 from tailrace.subscriptions.models import InboxItem
 from tailrace.subscriptions.types.subscribable import thread_of
 
-# A newer event replaces the older one and is unread; a repeated or late one changes nothing.
+# A newer event replaces the older one, and makes the item unread. A repeated or older event changes
+# nothing.
 _PUT = f"""
 INSERT INTO tailrace_subscriptions_inboxitem AS item
   (user_id, group_id, thing, event_id, role, events, arrived_at)
@@ -24,7 +25,7 @@ WHERE item.event_id < excluded.event_id
 
 
 def put(event: Recorded, *, user: User | None, group: Group | None, role: str) -> None:
-    """Put an event into the inbox of a user or a group. Repeating it changes nothing."""
+    """Put an event into the inbox of a user or a group. Safe to repeat."""
     execute(
         _PUT, user=user and user.pk, group=group and group.pk, thing=thread_of(event)[:600],
         event=event.id, role=role,
@@ -32,16 +33,17 @@ def put(event: Recorded, *, user: User | None, group: Group | None, role: str) -
 
 
 def of(user: User) -> QuerySet[InboxItem]:
-    """Return the items of the user's inbox and of the user's groups, the newest first."""
+    """Return the items in the inboxes of the user and of the user's groups, newest first."""
     groups = list(user.groups.values_list("pk", flat=True))  # a subquery would read the whole table
-    mine = Q(user=user) | Q(group__in=groups)
-    return InboxItem.objects.filter(mine).order_by("-arrived_at", "-id")
+    owner = Q(user=user) | Q(group__in=groups)
+    return InboxItem.objects.filter(owner).order_by("-arrived_at", "-id")
 
 
 def mark(user: User, ids: Iterable[int] | None, *, read: bool, up_to: int | None = None) -> int:
-    """Mark items of the user as read or unread (None: all); return how many changed.
+    """Mark items as read or unread, and return the number of changed items.
 
-    With `up_to`, the id of an event: only items without a newer event.
+    Without `ids`, mark all items of the user. With `up_to`, the id of an event, mark only items
+    without a newer event.
     """
     items = of(user).order_by()
     if ids is not None:

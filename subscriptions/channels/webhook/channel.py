@@ -23,13 +23,14 @@ from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient
 
 TRIES_IF_REFUSED = 3
-"""After another 4xx: a later try rarely succeeds."""
+"""Attempts if the endpoint replies with a 4xx other than 408, 410 or 429."""
 HELD_SECONDS, LONGEST_HELD_SECONDS = 300.0, 86_400.0
-"""How soon a job of a paused endpoint is claimed again: doubled each time. Resume makes it due."""
+"""The snooze of a job of a paused endpoint, which doubles each time: the first, and the maximum. A
+resumed endpoint's jobs become due at once."""
 
 
 class Webhook(HttpChannel[HttpMessage]):
-    """POST an event to one endpoint of a user, signed."""
+    """POST an event, signed, to one endpoint of a user."""
 
     name = QUEUE
     key = "webhook"
@@ -39,13 +40,14 @@ class Webhook(HttpChannel[HttpMessage]):
     )
     unreachable_because = "no webhook endpoint"
     fair = True
-    # Over three days, as Standard Webhooks recommends; an endpoint that is away costs none of them.
+    # Over three days, as Standard Webhooks recommends. While the endpoint is unavailable, no
+    # attempts are counted.
     max_attempts = 10
     backoff = Backoff(5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
-        """One job per endpoint of each recipient, in the lane of the endpoint."""
+        """Yield one job per endpoint of each recipient, in the lane of the endpoint."""
         recipients = list(recipients)
         endpoints_of: dict[int | None, list[Endpoint]] = defaultdict(list)
         rows = Endpoint.objects.filter(user__in={recipient.user_id for recipient in recipients})
@@ -103,7 +105,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Endpoint, Deliverabl
         elif endpoint.state == Endpoint.State.DISABLED:
             job.outcome = Cancel(f"the endpoint is disabled: {endpoint.reason}")
         elif not endpoint.confirmed:
-            job.outcome = Cancel("the endpoint's URL has not been confirmed")
+            job.outcome = Cancel("the endpoint's URL is not confirmed")
         elif endpoint.state == Endpoint.State.PAUSED:
             seconds = HELD_SECONDS * 2 ** min(job.claim_no - 1, 10)
             job.snooze(f"held: {endpoint.reason}", seconds=min(seconds, LONGEST_HELD_SECONDS))
@@ -112,7 +114,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Endpoint, Deliverabl
 
 
 def _try_again_if_refused(delivery: Delivery[HttpMessage]) -> None:
-    """Retry what an endpoint refused a few times more; a redirect is none of these."""
+    """Retry a rejected delivery up to TRIES_IF_REFUSED attempts, unless it was redirected."""
     reply, result = delivery.message.reply, delivery.result
     redirected = reply is not None and 300 <= (reply.status or 0) < 400
     if (

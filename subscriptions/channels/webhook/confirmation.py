@@ -1,7 +1,7 @@
-"""Ask the owner of a URL whether they want what an endpoint sends (WEBHOOK_CONFIRM).
+"""Confirm that the owner of a URL wants to receive an endpoint's messages (WEBHOOK_CONFIRM).
 
-The URL is sent a challenge and has to answer with it. An endpoint is confirmed as long as its URL
-is the one that answered.
+A challenge is sent to the URL, which has to reply with it. An endpoint is confirmed until its URL
+changes.
 """
 
 import json
@@ -23,7 +23,7 @@ from tailrace.subscriptions.models import Endpoint
 
 
 class ConfirmEndpoint(Handler):
-    """Send an endpoint's URL a challenge; the endpoint is confirmed if it answers with it."""
+    """Send a challenge to an endpoint's URL; the endpoint is confirmed if the reply contains it."""
 
     name = "subscriptions.webhook_confirm"
     fair = True
@@ -39,10 +39,10 @@ class ConfirmEndpoint(Handler):
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         endpoint = await Endpoint.objects.filter(pk=job.payload.endpoint).afirst()
         if endpoint is None or endpoint.confirmed:
-            raise Skip("the endpoint was deleted, or is confirmed")
+            raise Skip("the endpoint was deleted, or is already confirmed")
         if wait := await sync_to_async(wait_for)(endpoint.url):
-            raise Snooze("its host has been sent as much as it may be", seconds=wait)
-        challenge = secrets.token_urlsafe(24)  # in no table: the answer comes at once
+            raise Snooze("the rate limit of its host is reached", seconds=wait)
+        challenge = secrets.token_urlsafe(24)  # not stored, since the reply contains it
         try:
             request = request_to(
                 endpoint, f"msg_confirm_{job.id}_{job.claim_no}", body_of_challenge(challenge)
@@ -56,20 +56,21 @@ class ConfirmEndpoint(Handler):
 
 
 def _check(reply: Reply, challenge: str) -> None:
-    """Raise the outcome of a reply that does not confirm."""
+    """Raise Retry or Permanent if the reply does not confirm the endpoint."""
     if reply.refused:
         raise Permanent(reply.error)
     if not reply.arrived or reply.status is None or reply.status >= 500:
         raise Retry(reply.error or f"answered {reply.status}")
     if not 200 <= reply.status < 300 or not _is_answer(reply.text, challenge):
         raise Permanent(
-            f"answered {reply.status}, without the challenge: it has to answer"
-            ' {"challenge": "…"} with what it got'
+            f"answered {reply.status} without the challenge: the response body has to be"
+            ' {"challenge": "…"} with the received challenge'
         )
 
 
 def _is_answer(text: str, challenge: str) -> bool:
-    """Whether it is the challenge and nothing else: what sends all back confirms nothing."""
+    """Return whether the text contains only the challenge: a server that echoes every request does
+    not confirm."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

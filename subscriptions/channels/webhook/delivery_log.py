@@ -1,4 +1,4 @@
-"""Record each attempt to deliver to an endpoint, and disable endpoints that keep failing."""
+"""Record delivery attempts to endpoints, and disable endpoints that keep failing."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,11 @@ Attempts = Sequence[Sent[HttpMessage]]
 
 
 def record(deliveries: Attempts) -> None:
-    """Store these attempts, once their jobs have outcomes.
+    """Store these attempts, whose jobs have outcomes.
 
-    Endpoints that are gone or have failed for too long are disabled, and their jobs cancelled.
-    Call it in a transaction: it locks the endpoints, so that they are not deleted meanwhile.
+    Endpoints that replied 410 or have failed for too long are disabled, and their jobs cancelled.
+    Call it in a transaction: it locks the endpoints, so that they cannot be deleted at the same
+    time.
     """
     by_endpoint: dict[int, list[Sent[HttpMessage]]] = defaultdict(list)
     for delivery in deliveries:
@@ -44,7 +45,7 @@ def record(deliveries: Attempts) -> None:
 
 
 def _to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
-    """Return the endpoints that are to be disabled now, and why."""
+    """Return the ids of the endpoints to disable, with the reasons."""
     gone, succeeded, failing = set(), set(), set()
     for id, deliveries in attempts.items():
         for delivery in deliveries:

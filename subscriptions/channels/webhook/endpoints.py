@@ -1,11 +1,11 @@
-"""What owners and operators do with webhook endpoints. Pages and API call these functions.
+"""The operations on webhook endpoints, for pages and API.
 
-    enabled <-> paused               its deliveries are held until it is resumed
-    enabled, paused -> disabled      by hand, by a reply 410, or after five days of failures:
-                                     its waiting deliveries are cancelled
+    enabled <-> paused               deliveries wait until the endpoint is resumed
+    enabled, paused -> disabled      by a user, by a 410 reply, or after five days of failures;
+                                     waiting deliveries are cancelled
     disabled -> enabled
 
-Each move is one guarded UPDATE. Only the caller whose UPDATE changed the row does the rest.
+Each move is one guarded UPDATE. Only the caller whose UPDATE changed the row continues.
 """
 
 import uuid
@@ -41,27 +41,27 @@ from tailrace.web.security.log import record
 from tailrace.web.user_lock import locked
 
 SECRET_OVERLAP = timedelta(hours=24)
-"""How long an old secret signs as well as the new one."""
+"""The time for which an old secret is still used to sign, in addition to the new one."""
 MAX_OLD_SECRETS = 5
-"""Old secrets of an endpoint that sign at the same time."""
+"""The maximum number of old secrets that are used to sign at the same time."""
 MAX_ENDPOINTS = 50
-"""Of one user."""
+"""The maximum per user."""
 FAILING_DAYS = 5
-"""After so many days without a success an endpoint is disabled."""
+"""An endpoint is disabled after this number of days with failures and no success."""
 TESTS_PER_SECOND, TEST_BURST = 0.1, 5
 TEST_COST = 5
-"""Ordinary requests that a test counts as."""
+"""A test counts as this number of requests towards the rate limit."""
 CANCEL_BATCH = 5000
 
 State = Endpoint.State
 
 
 class TooManyEndpoints(EndpointError):
-    """The user has as many endpoints as one may have."""
+    """The user already has MAX_ENDPOINTS endpoints."""
 
 
 class TooManyTests(EndpointError):
-    """The endpoint was tested too often; `wait` is in seconds."""
+    """There are too many tests of the endpoint; the next one is possible after `wait` seconds."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(f"too many tests of this endpoint: try again in {wait:.0f} s")
@@ -84,17 +84,18 @@ def create(
     event_types: Sequence[str] = (),
     subject_pattern: str = "",
 ) -> tuple[Endpoint, str]:
-    """Return a new endpoint and its secret, which cannot be read again.
+    """Create an endpoint. Return it and its secret, which cannot be read again later.
 
-    Raises EndpointError for a URL that nothing may be sent to, FilterError, and TooManyEndpoints.
+    Raise EndpointError for a URL that is not allowed, FilterError for an invalid filter, and
+    TooManyEndpoints.
     """
-    secret, url = new_secret(), _checked(url)
+    secret, url = new_secret(), _valid_url(url)
     event_types = filters.checked_types(event_types)
     subject_pattern = filters.checked_pattern(subject_pattern)
     with locked(user):
         if user.endpoints.count() >= MAX_ENDPOINTS:
             raise TooManyEndpoints(
-                f"{user} already has {MAX_ENDPOINTS} endpoints, the maximum: delete one first"
+                f"{user} already has {MAX_ENDPOINTS} endpoints (the maximum): delete one first"
             )
         endpoint = Endpoint.objects.create(
             user=user, url=url, description=description.strip(), secret=encrypt(secret),
@@ -114,13 +115,13 @@ def change(
     event_types: Sequence[str] | None = None,
     subject_pattern: str | None = None,
 ) -> None:
-    """Change the URL, the description or the filter; what waits already is sent all the same.
+    """Change the URL, the description or the filter. Waiting messages are still sent.
 
-    Raises EndpointError for the URL, FilterError for the filter.
+    Raise EndpointError for a URL that is not allowed, FilterError for an invalid filter.
     """
     values: dict[str, Any] = {}
     if url is not None:
-        values["url"] = _checked(url)
+        values["url"] = _valid_url(url)
     if description is not None:
         values["description"] = description.strip()
     if event_types is not None:
@@ -135,7 +136,10 @@ def change(
 
 
 def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Send its URL another challenge, by a job. Raises EndpointError and TooManyTests."""
+    """Enqueue another challenge to the endpoint's URL.
+
+    Raise EndpointError if the URL needs no confirmation, and TooManyTests.
+    """
     if endpoint.confirmed:
         raise EndpointError(f"endpoint {endpoint.pk} needs no confirmation")
     _take_test(endpoint)
@@ -143,9 +147,9 @@ def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def rotate(endpoint: Endpoint) -> str:
-    """Return a new secret. For SECRET_OVERLAP each old one signs too.
+    """Set and return a new secret. The old one is still used to sign for SECRET_OVERLAP.
 
-    Raises EndpointError while MAX_OLD_SECRETS sign: none of them ends before its time.
+    Raise EndpointError while MAX_OLD_SECRETS old secrets are still used.
     """
     secret = new_secret()
     with transaction.atomic():
@@ -155,9 +159,9 @@ def rotate(endpoint: Endpoint) -> str:
         if len(old) >= MAX_OLD_SECRETS:
             first_end = min(until for _secret, until in old)
             raise EndpointError(
-                f"{len(old)} old secrets of this endpoint still sign: the next can be made after"
-                f" {first_end:%Y-%m-%d %H:%M} UTC; if one is known to others, delete the endpoint"
-                " and add it again"
+                f"{len(old)} old secrets of this endpoint are still valid: you can rotate the"
+                f" secret again after {first_end:%Y-%m-%d %H:%M} UTC; if a secret is known to"
+                " others, delete the endpoint and add it again"
             )
         row.older_secrets = [[old_secret, until.isoformat()] for old_secret, until in old]
         row.old_secret, row.old_secret_until = row.secret, now + SECRET_OVERLAP
@@ -169,15 +173,15 @@ def rotate(endpoint: Endpoint) -> str:
 
 
 def send_test(endpoint: Endpoint, event_type: str = "") -> int:
-    """Enqueue a test delivery, whatever the endpoint's state; return the id of its job.
+    """Enqueue a test delivery, in any state of the endpoint; return the id of its job.
 
-    With an event type it is a sample of it. Raises TooManyTests, and EndpointError for a type that
-    no webhook is sent of, or if its URL has to be confirmed first.
+    With an event type, the test is a sample of it. Raise EndpointError for a type that is not sent
+    to webhooks or if the URL is not confirmed, and TooManyTests.
     """
     if event_type and event_type not in {cls.name for cls in filters.sent_types()}:
-        raise EndpointError(f"no webhook is sent of {event_type[:100]!r}")
+        raise EndpointError(f"events of the type {event_type[:100]!r} are not sent to webhooks")
     if not endpoint.confirmed:
-        raise EndpointError("its URL has not been confirmed: it has to answer a challenge first")
+        raise EndpointError("the URL is not confirmed: it has to answer a challenge first")
     _take_test(endpoint)
     payload: dict[str, Any] = {
         "endpoint": endpoint.pk,
@@ -186,7 +190,7 @@ def send_test(endpoint: Endpoint, event_type: str = "") -> int:
     if event_type:
         payload["event_type"] = event_type
     job = enqueue(SendTest, payload, lane=lane_of(endpoint.pk))
-    assert job is not None  # noqa: S101 it has no event that could have one already
+    assert job is not None  # noqa: S101 only a job of an event or unique key can exist already
     return job
 
 
@@ -197,30 +201,33 @@ def _take_test(endpoint: Endpoint) -> None:
 
 
 def test_job(endpoint: Endpoint, id: int) -> Job | None:
-    """Return the job of a test of this endpoint."""
+    """Return the job of a test of this endpoint, or None."""
     return Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk), pk=id).first()
 
 
 def test_result(endpoint: Endpoint, job: Job) -> Delivery | None:
-    """Return the delivery that the job of a test has made, once it is done."""
+    """Return the delivery of a test's job, or None if the job has not ended."""
     id = (job.result or {}).get("delivery")
     return deliveries_of(endpoint).filter(pk=id).first() if id else None
 
 
 def is_tested(endpoint: Endpoint) -> bool:
-    """Whether a test of this endpoint has no result yet."""
+    """Return whether a test of this endpoint has no result yet."""
     tests = Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk))
-    # One by one, so that each uses the index of its state.
+    # One query per state, so that each uses the index of its state.
     return any(tests.filter(state=state).exists() for state in (JobState.PENDING, JobState.RUNNING))
 
 
 def deliveries_of(endpoint: Endpoint) -> QuerySet[Delivery]:
-    """Return the attempts to deliver to it, the newest first."""
+    """Return the delivery attempts to the endpoint, newest first."""
     return endpoint.deliveries.order_by("-id")
 
 
 def replay(delivery: Delivery | Job, by: str = "its owner") -> int:
-    """Repeat a failed or cancelled delivery with the same webhook-id; return the id of its job."""
+    """Repeat a failed or cancelled delivery with the same webhook-id; return the id of its job.
+
+    Raise EndpointError if it cannot be repeated.
+    """
     id = delivery.job_id if isinstance(delivery, Delivery) else delivery.pk
     if id is None:
         raise EndpointError("a test delivery has no job: send another test")
@@ -232,24 +239,24 @@ def replay(delivery: Delivery | Job, by: str = "its owner") -> int:
         raise EndpointError(f"{job.lane} is disabled or deleted: enable it first")
     result = replay_jobs([id], by=by)
     if not result.changed:
-        raise EndpointError(f"job {id} is not sent again: {result.refused[id]}")
+        raise EndpointError(f"job {id} cannot be repeated: {result.refused[id]}")
     return id
 
 
 def pause(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Hold its deliveries from now on."""
+    """Pause the endpoint: its deliveries wait from now on."""
     _move(endpoint, {State.ENABLED}, State.PAUSED, f"paused by {by}")
 
 
 def resume(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Send again, beginning with the held deliveries."""
+    """Resume the endpoint: the waiting deliveries become due at once."""
     with transaction.atomic():
         _move(endpoint, {State.PAUSED}, State.ENABLED, "")
         delivery.release(QUEUE, lane_of(endpoint.pk), by=by, charged=True)
 
 
 def enable(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Send again to a disabled or paused endpoint, and forget its failures."""
+    """Enable a disabled or paused endpoint, and reset its failures and its circuit breaker."""
     with transaction.atomic():
         _move(endpoint, {State.PAUSED, State.DISABLED}, State.ENABLED, "")
         Endpoint.objects.filter(pk=endpoint.pk).update(failing_since=None)
@@ -259,7 +266,7 @@ def enable(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def disable(endpoint: Endpoint, reason: str = "", by: str = "its owner") -> None:
-    """Send nothing more, and cancel its waiting deliveries."""
+    """Disable the endpoint, and cancel its waiting deliveries."""
     with transaction.atomic():
         reason = reason or f"disabled by {by}"
         _move(endpoint, {State.ENABLED, State.PAUSED}, State.DISABLED, reason)
@@ -267,7 +274,7 @@ def disable(endpoint: Endpoint, reason: str = "", by: str = "its owner") -> None
 
 
 def delete(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Delete it with its delivery log, and cancel its waiting deliveries."""
+    """Delete the endpoint and its delivery log, and cancel its waiting deliveries."""
     id = endpoint.pk
     with transaction.atomic():
         _record(endpoint, "deleted")
@@ -278,9 +285,9 @@ def delete(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def disable_failing(id: int, reason: str) -> bool:
-    """Disable it because of its replies and mail its owner; False if it is disabled already.
+    """Disable the endpoint because of its replies, and mail its owner.
 
-    Call it in a transaction.
+    Return False if it is already disabled. Call it in a transaction.
     """
     changed = (
         Endpoint.objects.filter(pk=id)
@@ -302,7 +309,8 @@ RETURNING id, failing_since <= {clock.NOW} - make_interval(days => %(days)s)
 
 
 def update_health(succeeded: set[int], failing: set[int]) -> set[int]:
-    """Record which endpoints succeeded or failed; return those that failed for FAILING_DAYS."""
+    """Record successes and failures of endpoints; return the ids of the endpoints that have failed
+    for FAILING_DAYS."""
     if succeeded:
         Endpoint.objects.filter(pk__in=succeeded, failing_since__isnull=False).update(
             failing_since=None
@@ -314,7 +322,7 @@ def update_health(succeeded: set[int], failing: set[int]) -> set[int]:
 
 
 def cancel_waiting(id: int, by: str) -> None:
-    """Cancel the waiting deliveries of the endpoint."""
+    """Cancel the waiting deliveries of the endpoint with this id."""
     waiting = Job.objects.pending().filter(handler=QUEUE, lane=lane_of(id))
     while ids := list(waiting.values_list("id", flat=True)[:CANCEL_BATCH]):
         cancel(ids, by=by)
@@ -333,7 +341,7 @@ def _move(endpoint: Endpoint, before: set[State], after: State, reason: str) -> 
 
 
 def _record(endpoint: Endpoint, change: str) -> None:
-    """Add it to the security log; only the host, as the rest of a URL may contain a secret."""
+    """Add the change to the security log, with only the URL's host: the rest may be secret."""
     fields = {"endpoint": endpoint.pk, "host": _host(endpoint.url), "change": change}
     record(EndpointChanged, endpoint.user, **fields)
 
@@ -342,7 +350,7 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def _checked(url: str) -> str:
+def _valid_url(url: str) -> str:
     try:
         return str(ssrf_guard.check_url(url.strip()))
     except ssrf_guard.AddressRefused as error:

@@ -1,12 +1,12 @@
-"""Why what an owner wants of an endpoint is refused."""
+"""Errors of operations on endpoints."""
 
 
 class EndpointError(ValueError):
-    """The request was refused; the message names the value and what to do."""
+    """The request was refused. The message names the wrong value and the remedy."""
 
 
 class FilterError(EndpointError):
-    """The filter of an endpoint is refused; `field` is the one that is wrong."""
+    """The filter of an endpoint was refused; `field` is the wrong field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""The filter of an endpoint: which event types, and which subjects, it gets.
+"""The filter of an endpoint: the event types and subjects that it receives.
 
-A filter narrows what the subscriptions of its user lead to; it never adds anything.
+A filter restricts the notifications of the user's subscriptions; it never adds any.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -16,12 +16,12 @@ from tailrace.subscriptions.models import Endpoint
 from tailrace.subscriptions.types.subscribable import is_subscribable, offered_channels
 
 MAX_TYPES = 100
-"""Event types and families of one filter."""
+"""The maximum of event types and families in one filter."""
 MAX_PATTERN = 200
 
 
 def sent_types() -> list[type[EventType]]:
-    """Return the event types that webhooks are sent of, by name."""
+    """Return the event types that can be sent to webhooks, sorted by name."""
     return [
         event_type
         for event_type in all_types()
@@ -30,50 +30,51 @@ def sent_types() -> list[type[EventType]]:
 
 
 def checked_types(names: Sequence[str]) -> list[str]:
-    """Return the names, each once and sorted; all of them if `*` is among them, as an empty list.
+    """Return the names, sorted and without duplicates; an empty list (all types) if `*` is in it.
 
-    Raises FilterError for a name that no webhook is ever sent of.
+    Raise FilterError for a name that is no event type or family that can be sent to webhooks.
     """
     names = sorted({name.strip() for name in names} - {""})
     if EVERYTHING in names:
         return []
     if len(names) > MAX_TYPES:
-        raise FilterError("event_types", f"name at most {MAX_TYPES} event types or families")
+        raise FilterError("event_types", f"choose at most {MAX_TYPES} event types or families")
     known = {name for event_type in sent_types() for name in topic_names(event_type)}
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
             raise FilterError(
-                "event_types", f"no webhook is sent of {name[:100]!r}, a type or family{hint}"
+                "event_types",
+                f"{name[:100]!r} is not an event type or family that is sent to webhooks{hint}",
             )
     return names
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return the pattern of subjects, or raise FilterError."""
+    """Return the subject pattern without surrounding spaces, or raise FilterError."""
     pattern = pattern.strip()
     if len(pattern) > MAX_PATTERN:
-        raise FilterError("subject_pattern", f"it has more than {MAX_PATTERN} characters")
+        raise FilterError("subject_pattern", f"use at most {MAX_PATTERN} characters")
     if printable(pattern) != pattern or "\n" in pattern:
-        raise FilterError("subject_pattern", "it has characters that no subject has")
+        raise FilterError("subject_pattern", "control characters are not allowed in a pattern")
     return pattern
 
 
 def admits(endpoint: Endpoint, type_name: str, subject: str) -> bool:
-    """Return whether the filter of the endpoint lets an event of this type and subject through."""
+    """Return whether the endpoint's filter admits an event of this type and subject."""
     pattern = endpoint.subject_pattern
     return admits_type(endpoint, type_name) and (not pattern or matches(pattern, subject))
 
 
 def admits_type(endpoint: Endpoint, type_name: str) -> bool:
-    """Return whether the filter lets events of this type through, if their subject matches."""
+    """Return whether the endpoint's filter admits events of this type, for some subject."""
     return not endpoint.event_types or not _names(type_name).isdisjoint(endpoint.event_types)
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Return whether the whole subject matches; only the star is special, it stands for any text.
+    """Return whether the whole subject matches the pattern, in which `*` stands for any text.
 
-    The time it takes grows with the length of the subject, whatever the number of stars.
+    The time is linear in the length of the subject, for any number of stars.
     """
     first, *rest = pattern.split("*")
     if not rest:
@@ -81,17 +82,17 @@ def matches(pattern: str, subject: str) -> bool:
     *middle, last = rest
     if not subject.startswith(first):
         return False
-    place = len(first)
+    position = len(first)
     for part in middle:
-        place = subject.find(part, place)
-        if place < 0:
+        position = subject.find(part, position)
+        if position < 0:
             return False
-        place += len(part)
-    return len(subject) - place >= len(last) and subject.endswith(last)
+        position += len(part)
+    return len(subject) - position >= len(last) and subject.endswith(last)
 
 
 def of_events(rows: Iterable[Endpoint], ids: Collection[int]) -> Callable[[Endpoint, int], bool]:
-    """Return a function that tells whether an endpoint gets the event with this id.
+    """Return a function that returns whether an endpoint's filter admits the event with this id.
 
     The events are read once, and only if one of the endpoints has a filter.
     """

@@ -1,7 +1,7 @@
-"""The limit of a site: what all endpoints there, of whichever users, are sent per second.
+"""The rate limit of a site, which applies to the endpoints of all users together.
 
-A site is a registered domain with all hosts below it, since who owns a domain makes any number of
-them; or an IP address.
+A site is an IP address, or a registered domain with all of its hosts, since the owner of a domain
+can create any number of hosts.
 """
 
 import ipaddress
@@ -17,18 +17,19 @@ QUEUE = "subscriptions.webhook"
 
 
 def host_limit(url: str) -> tuple[str, float]:
-    """Return the name of the limit of the URL's site, and its messages per second."""
+    """Return the name of the rate limit of the URL's site, and its messages per second."""
     return f"host:{site_of(url)[:200]}", float(settings.WEBHOOK_HOST_PER_SECOND)
 
 
 def wait_for(url: str) -> float:
-    """Take one message from the limit of the URL's site; return 0, or the seconds to wait."""
+    """Count one message to the URL's site; return 0, or the seconds to wait if the rate limit is
+    reached."""
     name, rate = host_limit(url)
     return rate_limit.take_token(f"{QUEUE}:{name}", rate, rate)
 
 
 def site_of(url: str) -> str:
-    """Return the registered domain of the URL's host (the host if it has none), or its address."""
+    """Return the registered domain of the URL's host, else the host, or its IP address."""
     host = httpx.URL(url).raw_host.decode("ascii").rstrip(".")
     try:
         return str(ipaddress.ip_address(host))
@@ -38,5 +39,5 @@ def site_of(url: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list that the package contains: the suffixes below which everybody may register."""
+    """Return the list of public suffixes that the package contains."""
     return PublicSuffixList()

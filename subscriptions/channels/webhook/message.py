@@ -30,12 +30,12 @@ class EventData(TypedDict):
     event: Annotated[int, Field(description="id of the event")]
     type: str
     subject: Annotated[str, Field(description="what the event is about")]
-    actor: Annotated[str, Field(description="who did it; empty: nobody, or not known")]
+    actor: Annotated[str, Field(description="who caused the event; may be empty")]
     occurred_at: Time
     payload: Annotated[dict[str, Any], Field(description="as the event type declares it")]
-    title: Annotated[str, Field(description="the event in a line of text")]
-    link: Annotated[str, Field(description="a page about it; may be empty")]
-    reason: Annotated[str, Field(description="the role for which you are notified")]
+    title: Annotated[str, Field(description="the event as one line of text")]
+    link: Annotated[str, Field(description="URL of a page about the event; may be empty")]
+    reason: Annotated[str, Field(description="the role in which you are notified")]
 
 
 class EventMessage(TypedDict):
@@ -47,7 +47,7 @@ class EventMessage(TypedDict):
 
 
 class TestData(TypedDict):
-    """What a test says."""
+    """The data of a test delivery."""
 
     title: str
     occurred_at: Time
@@ -62,9 +62,9 @@ class TestMessage(TypedDict):
 
 
 class ChallengeData(TypedDict):
-    """What has to be answered."""
+    """The data of a challenge."""
 
-    challenge: Annotated[str, Field(description="the text to answer with")]
+    challenge: Annotated[str, Field(description="the text to send back")]
 
 
 class ChallengeMessage(TypedDict):
@@ -76,12 +76,13 @@ class ChallengeMessage(TypedDict):
 
 
 def webhook_id(job_id: int, routing_key: str, event: Recorded) -> str:
-    """Return the webhook-id: of a message that another job sends again, that of the first job."""
+    """Return the webhook-id of a job's message. If the job sends a message again, it is the id of
+    the first job's message."""
     return message_id(first_job(routing_key) or job_id, event)
 
 
 def body_of(event: Recorded, role: str) -> bytes:
-    """Return the body: always the same for the same event and role."""
+    """Return the body of an event's message, which depends only on event and role."""
     event_text = render_event(event)
     message: EventMessage = {
         "type": event.type,
@@ -102,7 +103,7 @@ def body_of(event: Recorded, role: str) -> bytes:
 
 
 def body_of_sample(event_type: type[EventType]) -> bytes:
-    """Return the body of a sample of this type, valid by its schema."""
+    """Return the body of a sample event of this type, which is valid by its schema."""
     roles = receiver_roles(event_type)
     return body_of(sample_event(event_type), roles[0] if roles else "")
 
@@ -116,7 +117,7 @@ def body_of_test() -> bytes:
 
 
 def body_of_challenge(challenge: str) -> bytes:
-    """Return the body that a URL has to answer with {"challenge": challenge}."""
+    """Return the body of a challenge, to which a URL has to reply {"challenge": challenge}."""
     data: ChallengeData = {"challenge": challenge}
     now = clock.now().isoformat()
     message: ChallengeMessage = {"type": CHALLENGE_TYPE, "timestamp": now, "data": data}
@@ -124,9 +125,9 @@ def body_of_challenge(challenge: str) -> bytes:
 
 
 def request_to(endpoint: Endpoint, id: str, body: bytes) -> Request:
-    """Return the signed request; DecryptionError if the endpoint's secret cannot be read.
+    """Return the request, signed with the endpoint's secret and its valid old secrets.
 
-    For a day after a rotation, the secret before signs as well.
+    Raise DecryptionError if a secret cannot be decrypted.
     """
     old = [secret for secret, _until in endpoint.old_secrets_at(clock.now())]
     signers = [signer(decrypt(secret)) for secret in (endpoint.secret, *old)]

@@ -1,4 +1,4 @@
-"""The messages of an endpoint, all or those of some states, page by page; and how it does."""
+"""Pages of the messages of an endpoint, optionally by state; and statistics of its last tries."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -13,22 +13,23 @@ LISTS: dict[str, Sequence[str]] = {
     "delivered": ("delivered",),
     "failed": ("failed", "cancelled", "skipped"),
 }
-"""The states of the messages of a list, by its name."""
+"""The states of the messages in each list."""
 MAX_EXAMINED, CHUNK = 2000, 200
-"""Messages that are looked at to find a page of those of a list, and how many at a time."""
+"""The number of messages that are examined to fill one page of a list, and per query."""
 LAST_TRIES = 100
 
 
 def page_of(
     endpoint: Endpoint, size: int, before: int | None = None, name: str = ""
 ) -> tuple[list[Message], int | None]:
-    """Return up to `size` messages before the one with this id, the newest first, and the id before
-    which the next page begins; None: there are no older ones.
+    """Return up to `size` messages, newest first, and the `before` of the next page.
 
-    With the name of a list, those of its states. A page may have fewer of them, or none, though
-    there are older ones: MAX_EXAMINED are looked at.
+    `before` is the id of a message: only older messages are returned. The returned `before` is None
+    if there are no older messages. With the `name` of a list, return only messages in its states;
+    since at most MAX_EXAMINED messages are examined, a page may be short or empty although there
+    are older messages.
     """
-    found: list[Message] = []
+    page: list[Message] = []
     chunk = CHUNK if name else size
     for _ in range(MAX_EXAMINED // CHUNK):
         jobs = of_endpoint(endpoint)
@@ -36,17 +37,17 @@ def page_of(
         for message in describe(endpoint, rows[:chunk]):
             before = message.id
             if not name or message.state in LISTS[name]:
-                found.append(message)
-            if len(found) == size:
-                return found, before if before > rows[-1].pk else None
+                page.append(message)
+            if len(page) == size:
+                return page, before if before > rows[-1].pk else None
         if len(rows) <= chunk:
-            return found, None
-    return found, before
+            return page, None
+    return page, before
 
 
 def last_tries(endpoint: Endpoint) -> dict[str, int]:
-    """Return how the last LAST_TRIES tries went: `count`, those that were `delivered`, and the
-    median of their `milliseconds`; empty if there is none."""
+    """Return statistics of the last LAST_TRIES tries: their `count`, the number `delivered`, and
+    the median of their `milliseconds`. Empty if there are no tries."""
     rows = endpoint.deliveries.order_by("-id").values_list("outcome", "milliseconds")
     tries = list(rows[:LAST_TRIES])
     if not tries:

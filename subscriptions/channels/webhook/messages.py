@@ -1,7 +1,7 @@
-"""The messages of an endpoint: one for each event and each test, with all of its tries.
+"""The messages of an endpoint: one per event and one per test, with all tries.
 
-A message is a job; when a delivered one is sent again, further jobs of the same event belong to it
-(see `tailrace.subscriptions.types.recipient`). All of them have the same webhook-id.
+A message is a job. If a delivered message is sent again, it has further jobs of the same event (see
+`tailrace.subscriptions.types.recipient`), with the same webhook-id.
 """
 
 import json
@@ -33,25 +33,27 @@ from tailrace.subscriptions.rendering.recorded_events import recorded_events
 from tailrace.subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20
-"""Times that a delivered message is sent again."""
+"""The maximum number of times that a delivered message is sent again."""
 MAX_TRIES = 200
-"""Tries of a message that are shown, the newest."""
+"""The number of tries of a message that are shown: the newest."""
 HANDLERS = (QUEUE, SendTest.name)
-HELD_BACK = "earlier messages failed: one is tried from time to time, the others wait for it"
+HELD_BACK = "the endpoint failed: one message is tried from time to time, the others wait"
 
 
 @dataclass(slots=True)
 class Message:
-    """A message, what became of it, and its event; the event is None if its owner may not read it
-    any more, or if it was deleted."""
+    """A message with its tries and its event.
+
+    The event is None if it was deleted, or if the endpoint's owner may no longer read it.
+    """
 
     job: Job
     event: Recorded | None
     message_id: str
     again: list[Job] = field(default_factory=list)
-    """The jobs that sent it once more, oldest first."""
+    """The jobs that sent the message again, oldest first."""
     tries: list[Delivery] = field(default_factory=list)
-    """The newest first."""
+    """The delivery attempts, newest first."""
 
     @property
     def id(self) -> int:
@@ -84,12 +86,12 @@ class Message:
 
     @property
     def next_try(self) -> datetime | None:
-        """When it is sent next; None if it is not."""
+        """The time of the next try, or None."""
         return self.last_job.due_at if self.last_job.state == State.PENDING else None
 
     @property
     def reason(self) -> str:
-        """Why it waits, failed or was not sent."""
+        """Why the message waits, failed or was not sent; empty if it was delivered."""
         if self.state == "delivered":
             return ""
         error = self.last_job.error
@@ -107,7 +109,7 @@ class Message:
 
     @property
     def can_be_sent(self) -> bool:
-        """Whether `resend` would do something."""
+        """Whether `resend` can send the message now."""
         return not self.is_test and self.event is not None and self.state != "sending"
 
 
@@ -123,20 +125,21 @@ STATES = {
 
 
 def of_endpoint(endpoint: Endpoint) -> QuerySet[Job]:
-    """Return the jobs of its messages, the newest first; those that sent one again are left out."""
-    # The index job_of_endpoint is of these handlers, and of recoveries.
+    """Return the first jobs of the endpoint's messages, newest first."""
+    # The index job_of_endpoint covers these handlers, and recoveries.
     jobs = Job.objects.filter(handler__in=HANDLERS, lane=lane_of(endpoint.pk)).order_by("-id")
     return jobs.exclude(routing_key__contains=":again:")
 
 
 def find(endpoint: Endpoint, id: int) -> Message | None:
-    """Return the message of this endpoint whose first job has this id."""
+    """Return the message of this endpoint whose first job has this id, or None."""
     job = of_endpoint(endpoint).filter(pk=id).first()
     return describe(endpoint, [job])[0] if job else None
 
 
 def describe(endpoint: Endpoint, jobs: Sequence[Job]) -> list[Message]:
-    """Return the messages of these jobs, in their order, in a few statements."""
+    """Return the messages of these first jobs, in the same order, with a constant number of
+    statements."""
     events = {event.id: event for event in recorded_events(job.event_id or 0 for job in jobs)}
     readable = may_read(endpoint.user, events.values())
     repeats = _repeats(jobs)
@@ -157,7 +160,7 @@ def describe(endpoint: Endpoint, jobs: Sequence[Job]) -> list[Message]:
 
 
 def body(endpoint: Endpoint, message: Message) -> str:
-    """Return what is sent, as JSON to read; empty for a test, and for what may not be read."""
+    """Return the message's body as indented JSON; empty for a test or an unreadable event."""
     if message.event is None:
         return ""
     notifications = Notification.objects.filter(event=message.event.id, user=endpoint.user)
@@ -168,13 +171,13 @@ def body(endpoint: Endpoint, message: Message) -> str:
 
 
 def resend(endpoint: Endpoint, message: Message, by: User) -> None:
-    """Send a message again, whatever became of it, with the same webhook-id.
+    """Send a message again with the same webhook-id, or raise EndpointError.
 
-    One that waits is tried now; a failed, cancelled or skipped one gets all of its tries again; for
-    a delivered one there is a further job, MAX_AGAIN times at most. Raises EndpointError.
+    A waiting message is tried now. A failed, cancelled or skipped message gets all of its attempts
+    again. A delivered message gets another job, at most MAX_AGAIN times.
     """
     if message.is_test:
-        raise EndpointError("a test is not sent again: send another test")
+        raise EndpointError("a test cannot be sent again: send another test")
     if endpoint.state == Endpoint.State.DISABLED:
         raise EndpointError("the endpoint is disabled: enable it first")
     job = message.last_job
@@ -189,21 +192,21 @@ def resend(endpoint: Endpoint, message: Message, by: User) -> None:
     else:
         refused = "it is being sent"
     if refused:
-        raise EndpointError(f"message {message.message_id} is not sent again: {refused}")
+        raise EndpointError(f"message {message.message_id} cannot be sent again: {refused}")
     audit.record(by, Endpoint, f"sent {message.message_id} again", [(endpoint.pk, str(endpoint))])
 
 
 def _send_once_more(message: Message) -> str:
-    """Enqueue another job of the message; return why not, if not."""
+    """Enqueue another job of the message; return an empty text, or the reason for a refusal."""
     number = len(message.again) + 1
     if number > MAX_AGAIN:
-        return f"it was sent {number} times already"
+        return f"it was already sent {number} times"
     if message.event is None:
-        return "its event was deleted, or you may not read it any more"
+        return "its event was deleted, or you may no longer read it"
     first = message.job
     key = again(first.routing_key, first.pk, number)
-    made = enqueue(QUEUE, event_id=first.event_id, routing_key=key, lane=first.lane)
-    return "" if made else "it is being sent"
+    new_job = enqueue(QUEUE, event_id=first.event_id, routing_key=key, lane=first.lane)
+    return "" if new_job else "it is being sent"
 
 
 def _message_id(job: Job, events: dict[int, Recorded]) -> str:
@@ -214,12 +217,12 @@ def _message_id(job: Job, events: dict[int, Recorded]) -> str:
 
 
 def _repeats(jobs: Iterable[Job]) -> dict[int, list[Job]]:
-    """Return the jobs that sent these jobs of one endpoint again, by the first job."""
+    """Return the jobs that sent the messages of these jobs again, by the id of the first job."""
     repeats: dict[int, list[Job]] = defaultdict(list)
-    if not (sent := [job for job in jobs if job.event_id]):
+    if not (event_jobs := [job for job in jobs if job.event_id]):
         return repeats
-    prefix = f"{sent[0].routing_key}:"  # those of an endpoint differ in their event alone
-    rows = Job.objects.filter(event__in={job.event_id for job in sent}, handler=QUEUE)
+    prefix = f"{event_jobs[0].routing_key}:"  # the same for all first jobs of an endpoint
+    rows = Job.objects.filter(event__in={job.event_id for job in event_jobs}, handler=QUEUE)
     for job in rows.filter(routing_key__startswith=prefix).order_by("id"):
         repeats[first_job(job.routing_key)].append(job)
     return repeats
@@ -228,8 +231,9 @@ def _repeats(jobs: Iterable[Job]) -> dict[int, list[Job]]:
 def _tries(endpoint: Endpoint, jobs: Iterable[Job]) -> dict[int, list[Delivery]]:
     """Return the tries of these jobs, by job."""
     tests = {(job.result or {}).get("delivery"): job.pk for job in jobs if job.event_id is None}
-    mine = Q(job_id__in=[job.pk for job in jobs if job.event_id]) | Q(pk__in=set(tests) - {None})
+    of_jobs = Q(job_id__in=[job.pk for job in jobs if job.event_id])
+    of_tests = Q(pk__in=set(tests) - {None})
     tries: dict[int, list[Delivery]] = defaultdict(list)
-    for row in Delivery.objects.filter(mine, endpoint=endpoint):
+    for row in Delivery.objects.filter(of_jobs | of_tests, endpoint=endpoint):
         tries[row.job_id or tests[row.pk]].append(row)
     return tries

@@ -31,13 +31,13 @@ class EndpointDisabled(MailHandler[OutgoingMail]):
             if endpoint is None:
                 job.skip("the endpoint was deleted")
             elif not endpoint.user.email or not endpoint.user.is_active:
-                job.skip("its owner has no mail address or is not active any more")
+                job.skip("its owner has no mail address or is no longer active")
             else:
                 yield job, OutgoingMail(_message(endpoint, job.payload.reason, job.id))
 
 
 def _message(endpoint: Endpoint, reason: str, job_id: int) -> EmailMessage:
-    # Only the host: the path and query of an endpoint's URL may hold a token.
+    # Only the host: the path and query of an endpoint's URL may contain a token.
     host = urlsplit(endpoint.url).hostname or "?"
     context = {
         "endpoint": endpoint,

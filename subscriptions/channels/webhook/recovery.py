@@ -1,8 +1,8 @@
-"""Send an endpoint what it has missed since a time: one job for each request of its owner.
+"""Recoveries: send an endpoint the messages that it missed since a time. Each recovery is a job.
 
-failed    its messages that failed, were cancelled or skipped are sent again
-missing   the events that it would get by its user's current subscriptions and its filter, and
-          of which it has no message, are sent for the first time
+failed    send its failed, cancelled and skipped messages again
+missing   send the events that it should get by the user's current subscriptions and its filter,
+          and for which it has no message
 """
 
 from collections.abc import Sequence
@@ -36,15 +36,15 @@ from tailrace.subscriptions.types.recipient import Recipient
 
 What = Literal["failed", "missing"]
 MAX_EXAMINED = 20_000
-"""Messages, or events, that one recovery looks at: the newest."""
+"""The number of messages or events that one recovery examines: the newest."""
 PAGE = 500
 SHOWN = 10
 COST = 20
-"""Ordinary requests that a recovery counts as."""
+"""A recovery counts as this number of requests towards the rate limit."""
 
 
 class Recover(Handler):
-    """Send an endpoint again what failed, or for the first time what it has no message of."""
+    """Send an endpoint's failed messages again, or its missing messages for the first time."""
 
     name = "subscriptions.webhook_recovery"
     max_attempts = 3
@@ -68,10 +68,10 @@ class Recover(Handler):
 
 
 def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
-    """Enqueue a recovery, with an entry in the admin's log; return the id of its job.
+    """Enqueue a recovery, record it in the admin's log, and return the id of its job.
 
-    Raises EndpointError: for a disabled endpoint, for a time before which jobs are deleted, and
-    while another recovery of the endpoint is under way.
+    Raise EndpointError if the endpoint is disabled, if `since` is before JOBS_RETENTION_DAYS or in
+    the future, or while another recovery of the endpoint is running.
     """
     now = database_now()
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
@@ -81,11 +81,11 @@ def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
     if endpoint.state == Endpoint.State.DISABLED:
         raise EndpointError("the endpoint is disabled: enable it first")
     if any(jobs_of(endpoint).filter(state=state).exists() for state in LIVE):
-        raise EndpointError("another recovery of this endpoint is under way: wait for its end")
+        raise EndpointError("another recovery of this endpoint is running: wait until it ends")
     payload = {"endpoint": endpoint.pk, "what": what, "since": since.isoformat()}
     key = _lane_of(endpoint)
     job = enqueue(Recover, payload, lane=key, unique_key=key)
-    assert job is not None  # noqa: S101 it has no event that could have one already
+    assert job is not None  # noqa: S101 it has no event, and the check above found no live job
     action = f"started a recovery: {what} since {since:%Y-%m-%d %H:%M} UTC (job {job})"
     audit.record(by, Endpoint, action, [(endpoint.pk, str(endpoint))])
     return job
@@ -97,7 +97,7 @@ def jobs_of(endpoint: Endpoint) -> QuerySet[Job]:
 
 
 def latest(endpoint: Endpoint) -> QuerySet[Job]:
-    """Return its latest recoveries, the newest first."""
+    """Return the endpoint's latest recoveries, newest first."""
     return jobs_of(endpoint).order_by("-id")[:SHOWN]
 
 
@@ -111,7 +111,8 @@ def _send_failed(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[s
     while examined < MAX_EXAMINED:
         older = rows.filter(pk__lt=last) if last else rows
         page = list(older.values_list("pk", "created_at", "state", "handler")[:PAGE])
-        # Tests are left out here: with two conditions on the handler the rows would be sorted.
+        # Tests are excluded here: with a condition on the handler, the database would sort the
+        # rows.
         failed += [
             id
             for id, at, state, handler in page
@@ -141,10 +142,10 @@ def _send_missing(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[
     return {"sent": sent, "examined": examined, "whole": examined < MAX_EXAMINED}
 
 
-# Type by type along the index (type, id), which has the ids: no more than a page of rows is read.
-# Rows are compared, since by `type = t.type` the primary key would do as well, and is read from end
-# to end for a type of which there are few events.
-_BEFORE = """
+# Reads the index (type, id) once per type, and then only one page of rows. With `type = t.type`
+# instead of row comparisons, the planner may choose the primary key, and then scans the whole table
+# for a type that has few events.
+_EVENTS_BEFORE = """
 SELECT e.id, e.recorded_at, e.type, e.subject
 FROM (
   SELECT newest.id
@@ -159,13 +160,13 @@ ORDER BY e.id DESC
 
 
 def _events_since(endpoint: Endpoint, since: datetime) -> tuple[list[int], int]:
-    """Return the ids of the events that its filter lets through, oldest first, and how many events
-    were examined."""
+    """Return the ids of the events that the endpoint's filter admits, oldest first, and the number
+    of examined events."""
     types = [cls.name for cls in filters.sent_types() if filters.admits_type(endpoint, cls.name)]
     ids: list[int] = []
     examined, before = 0, 2**63 - 1
     while examined < MAX_EXAMINED:
-        rows = query(_BEFORE, types=types, before=before, limit=PAGE)
+        rows = query(_EVENTS_BEFORE, types=types, before=before, limit=PAGE)
         ids += [
             id
             for id, at, type_name, subject in rows
@@ -179,14 +180,14 @@ def _events_since(endpoint: Endpoint, since: datetime) -> tuple[list[int], int]:
 
 
 def _send_unsent(endpoint: Endpoint, events: Sequence[Recorded]) -> int:
-    """Enqueue the messages of which there is no job; return their number."""
+    """Enqueue a job for each event without a message; return the number of new jobs."""
     user = endpoint.user
-    wanted = [
+    recipients = [
         row
         for row in audiences(events, only_login=user.get_username())
         if row.channel == "webhook" and row.user_id == user.pk
     ]
-    missing = _without_message(endpoint, wanted)
+    missing = _without_message(endpoint, recipients)
     write_notifications(missing)
     lane = lane_of(endpoint.pk)
     return enqueue_many(

@@ -19,7 +19,7 @@ from tailrace.subscriptions.models import Delivery, Endpoint
 
 
 class SendTest(Handler):
-    """POST a test to an endpoint, whatever its state, once. The result is the delivery's id."""
+    """POST a test to an endpoint once, in any of its states. The result is the delivery's id."""
 
     name = "subscriptions.webhook_test"
     fair = True
@@ -40,9 +40,9 @@ class SendTest(Handler):
         if endpoint is None:
             raise Skip("the endpoint was deleted")
         if not endpoint.confirmed:
-            raise Skip("the endpoint's URL has not been confirmed")
+            raise Skip("the endpoint's URL is not confirmed")
         if wait := await sync_to_async(wait_for)(endpoint.url):
-            raise Snooze("its host has been sent as much as it may be", seconds=wait)
+            raise Snooze("the rate limit of its host is reached", seconds=wait)
         reply = await _send(endpoint, job.payload)
         delivery = await sync_to_async(_record)(endpoint, job, reply)
         return {"delivery": delivery.pk}

@@ -8,23 +8,23 @@ from tailrace.environment.types import Networks
 
 
 class WebhookSettings(AppSettings):
-    """Where webhooks may be sent, and how fast."""
+    """The allowed destinations and rate limits of webhooks."""
 
     prefixes = ("WEBHOOK_",)
     insecure = (
         Insecure(
             "tailrace.E117",
             "WEBHOOK_ALLOW_HTTP",
-            "lets payloads travel unencrypted",
+            "allows to send payloads unencrypted",
             lambda own: own.WEBHOOK_ALLOW_HTTP,
-            "Leave it out; endpoints need an https:// URL.",
+            "Remove it; endpoints need an https:// URL.",
         ),
         Insecure(
             "tailrace.E118",
             "WEBHOOK_ALLOWED_NETWORKS",
             "{} contains this machine or its cloud's metadata service",
             lambda own: internal_networks(own.WEBHOOK_ALLOWED_NETWORKS),
-            "Name only the networks of the receivers, e.g. 10.20.0.0/16.",
+            "List only the networks of the receivers, e.g. 10.20.0.0/16.",
         ),
     )
 
@@ -35,11 +35,11 @@ class WebhookSettings(AppSettings):
     WEBHOOK_CA_FILE: str = ""
     """PEM file of certificate authorities that webhooks trust in addition to the public ones"""
     WEBHOOK_PER_SECOND: PositiveInt = 20
-    """webhooks that are sent to one endpoint per second, at most"""
+    """webhooks per second to one endpoint, at most"""
     WEBHOOK_HOST_PER_SECOND: PositiveInt = 50
-    """webhooks that are sent per second, at most, to one registered domain with all its hosts, or
-    to one address, by the endpoints of all users"""
+    """webhooks per second, at most, to one registered domain (with all its hosts) or IP address,
+    for the endpoints of all users together"""
     WEBHOOK_CONFIRM: bool = False
     """send nothing to an endpoint until its URL has answered a challenge"""
     DELIVERIES_RETENTION_DAYS: PositiveInt = 30
-    """days that the log of webhook deliveries is kept"""
+    """days for which the log of webhook deliveries is kept"""

@@ -1,4 +1,4 @@
-"""How a receiver verifies a message, in the languages that most are written in."""
+"""Code snippets with which a receiver verifies a message, in common languages."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ LANGUAGES = {
 
 @cache
 def snippets() -> dict[str, str]:
-    """Return the code of each language, by its title: a function that needs no library."""
+    """Return the code by the language's title: a function that needs no library."""
     return {
         title: render_to_string(f"tailrace/subscriptions/snippets/{name}.txt").strip()
         for name, title in LANGUAGES.items()

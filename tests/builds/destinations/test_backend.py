@@ -56,7 +56,7 @@ def test_what_the_backend_answers(status: int, result: str) -> None:
 
 
 def test_a_url_with_more_than_the_address_is_refused(settings) -> None:
-    with pytest.raises(Misconfigured, match="write obs"):
+    with pytest.raises(Misconfigured, match="must have the form obs"):
         BackendBus("plugins", "obs+https://backend.example/?start=1")
     settings.BUS_BACKENDS = {"plugins": "obs+https:///"}
     assert [error.id for error in run_checks(tags=["builds"])] == ["tailrace_builds.E010"]

@@ -116,4 +116,4 @@ def test_the_setting_names_buses_that_take_metrics(settings) -> None:
         "BUS_METRICS: BUS_BACKENDS has no bus 'file'; did you mean"
         in messages["tailrace_builds.E005"]
     )
-    assert "'plugins' is a backend" in messages["tailrace_builds.E006"]
+    assert "'plugins' is an obs+http(s) backend" in messages["tailrace_builds.E006"]

@@ -25,7 +25,6 @@ from tests.servers.smtp import MailServer, mail_server
 pytestmark = [
     pytest.mark.once,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.broker,
     pytest.mark.slow,
 ]
 LOGINS = ("alice", "bob", "carol", "dave", "erin", "root")

@@ -85,7 +85,7 @@ def test_wrong_tokens_are_named_without_showing_them(monkeypatch: pytest.MonkeyP
     assert [str(problem) for problem in problems] == [
         "SCM_TOKENS: entry 2 of 4 is not host=text, such as git.example.org=…",
         "SCM_TOKENS: entry 3 of 4 is not host=text, such as git.example.org=…",
-        "SCM_TOKENS: entry 4 of 4 is for a host that an entry before it names",
+        "SCM_TOKENS: entry 4 of 4 names the same host as an earlier entry",
     ]
 
 
@@ -95,7 +95,7 @@ def test_start_up_checks_hosts_and_providers(settings) -> None:
     settings.SCM_TAKES_HIDDEN = ["github.con"]
     messages = {error.id: error.msg for error in run_checks(tags=["builds"])}
     assert "unknown provider 'gitae'; did you mean 'gitea'?" in messages["tailrace_builds.E007"]
-    assert "git.example.org of SCM_TOKENS has no provider" in messages["tailrace_builds.E008"]
+    assert "has no provider for git.example.org" in messages["tailrace_builds.E008"]
     assert "git.example.org" in messages["tailrace_builds.E009"]
     assert "bad token" not in str(messages)
     assert "did you mean 'github.com'?" in messages["tailrace_builds.E011"]

@@ -89,7 +89,7 @@ def test_ids_follow_the_order_of_the_call() -> None:
 @pytest.mark.parametrize("merge", ["keep", "replace"])
 def test_a_publisher_gives_up_on_a_key_that_is_held(merge, monkeypatch, impatient) -> None:
     monkeypatch.setattr(Working, "merge", merge)
-    message = r"another open transaction holds this for too long: the unique key 'k' of test\.work"
+    message = r"transaction has locked this for too long: the unique key 'k' of test\.work"
     with transaction.atomic():
         enqueue(Working, unique_key="k")
         with pytest.raises(Blocked, match=message):

@@ -116,7 +116,6 @@ def test_a_forked_child_has_a_waker_of_its_own() -> None:
     assert recorder.calls == [{"parents"}, {"later"}]
 
 
-@pytest.mark.broker
 @pytest.mark.django_db(transaction=True)
 def test_a_publisher_leaves_the_wake_up_to_the_thread(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
@@ -134,7 +133,6 @@ def test_a_publisher_leaves_the_wake_up_to_the_thread(
     wait_until(lambda: "waker" not in {thread.name for thread in threading.enumerate()})
 
 
-@pytest.mark.broker
 @pytest.mark.django_db(transaction=True)
 def test_a_process_that_publishes_and_ends_has_woken_the_queue(process_env: dict[str, str]) -> None:
     empty_broker()

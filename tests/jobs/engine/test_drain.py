@@ -11,7 +11,7 @@ from tailrace.jobs.models import QueueActivity
 from tests.kit import broker_length, empty_broker
 from tests.sandbox.handlers import Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 @pytest.mark.parametrize(("waits", "settled"), [(True, 10), (False, 25)])

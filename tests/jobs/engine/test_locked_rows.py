@@ -30,7 +30,7 @@ from tests.kit import (
 )
 from tests.sandbox.handlers import Fair, Ordered, Other, Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

@@ -166,7 +166,6 @@ def test_a_crash_empties_the_table_and_nothing_waits_for_the_disk() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_with_children_count_each_job_once(process_env, tmp_path: Path) -> None:
     empty_broker()

@@ -63,7 +63,6 @@ def jobs_of(receiver: SpanReceiver, queue: str) -> list[ReceivedSpan]:
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 def test_the_spans_of_an_event_are_one_tree_across_processes(
     process_env, tmp_path: Path, receiver: SpanReceiver
 ) -> None:

@@ -19,7 +19,7 @@ from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
 from tests.servers import rabbit
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

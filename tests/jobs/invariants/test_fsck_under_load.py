@@ -24,7 +24,7 @@ from tests.kit import ROOT, empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Poison, Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 QUEUES = ["test.work", "test.poison", "test.fair", "test.ordered", "test.log", "test.keyed"]
 RUNS = 8

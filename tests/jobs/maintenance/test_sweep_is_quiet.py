@@ -14,7 +14,7 @@ from tests.kit import empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 QUEUES = ["test.work", "test.log", "test.keyed"]
 

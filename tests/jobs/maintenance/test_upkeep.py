@@ -26,7 +26,6 @@ from tests.sandbox.models import Effect
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.broker,
     pytest.mark.slow,
 ]
 HOUR = 3600

@@ -207,4 +207,4 @@ def test_an_operator_reads_that_a_job_is_locked(monkeypatch, capsys) -> None:
     id = enqueue(Working)
     with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", id):
         at_once(1, lambda _: call_subcommand("jobs", "cancel", id), seconds=30)
-    assert "was not changed: another open transaction holds this" in capsys.readouterr().out
+    assert "was not changed: another open transaction has locked this" in capsys.readouterr().out

@@ -197,7 +197,6 @@ def done() -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 def test_a_worker_killed_before_the_fifth_photo(process_env, tmp_path) -> None:
     empty_broker()
     with worker(process_env, [QUEUE], log=tmp_path / "first.log") as first:
@@ -215,7 +214,6 @@ def test_a_worker_killed_before_the_fifth_photo(process_env, tmp_path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 def test_worker_processes_make_one_gathering_of_100_photos(process_env, tmp_path) -> None:
     empty_broker()
     log = tmp_path / "four.log"
@@ -229,7 +227,6 @@ def test_worker_processes_make_one_gathering_of_100_photos(process_env, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 def test_one_sweep_repairs_a_flushed_broker_and_lost_jobs(process_env, tmp_path) -> None:
     upload_photos(9)
     Job.objects.all().delete()

@@ -290,7 +290,6 @@ def test_each_process_has_its_own_producer_after_a_fork(cluster: kafka.Cluster) 
 
 
 @pytest.mark.slow
-@pytest.mark.broker
 def test_real_workers_publish_uploads(
     cluster: kafka.Cluster, process_env: dict[str, str], tmp_path
 ) -> None:

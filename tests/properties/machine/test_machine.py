@@ -34,7 +34,7 @@ from tests.properties.machine.steps import action, arguments, some
 from tests.properties.machine.upkeep import Upkeep
 from tests.properties.machine.workers import Workers, verdicts
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES") or 15)
 

@@ -78,7 +78,7 @@ BROKEN = {
     "nothing but a name": (lambda folder: folder.rename(folder.with_name("away")), "not a folder"),
     "no tokenizer": (_remove("tokenizer.json"), "tokenizer.json is missing: copy the whole folder"),
     "no JSON": (_write("config.json", "{"), "config.json cannot be read"),
-    "no object": (_write("config.json", "[]"), "is not what the model's layout has there"),
+    "no object": (_write("config.json", "[]"), "has an unexpected structure"),
     "no size": (_write("config.json", {}), "hidden_size is None, not a whole number"),
     "too wide": (
         _write("config.json", {"hidden_size": 4096, "max_position_embeddings": 512}),
@@ -86,11 +86,11 @@ BROKEN = {
     ),
     "a step with code": (
         _write("modules.json", [{"type": "my_package.Custom", "path": ""}]),
-        "a step 'Custom' is not known",
+        "the step 'Custom' is not supported",
     ),
     "another pooling": (
         _write("1_Pooling/config.json", {"pooling_mode_lasttoken": True}),
-        "pooling_mode_lasttoken is not known",
+        "pooling_mode_lasttoken is not supported",
     ),
     "no weights": (lambda folder: None, "has neither model.onnx"),
     "weights cut off": (_cut_weights, "the file is cut off"),

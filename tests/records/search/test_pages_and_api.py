@@ -21,14 +21,14 @@ def _records() -> None:
 
 def test_the_page_shows_results_page_by_page() -> None:
     ann = Visitor(person("ann"))
-    assert "Words, a" in ann.text("/records/")
+    assert "You can use words" in ann.text("/records/")
     first = ann.get("/records/", q="snow depth")
     assert first.content.count(b"<mark>Snow</mark>") == 20
     assert "More results" in words(first)
     second = ann.get("/records/", q="snow depth", page=2)
     assert second.content.count(b"<mark>Snow</mark>") == 10
     assert "More results" not in words(second)
-    assert "No record matches" in words(ann.get("/records/", q="qqqq"))
+    assert "No records match" in words(ann.get("/records/", q="qqqq"))
     assert ann.get("/records/", q="snow", index="other").status_code == 400
     assert ann.get("/records/", q="snow", page="11").status_code == 404
 

@@ -82,10 +82,10 @@ def test_words_that_match_are_marked_in_plain_text(ann: User) -> None:
 @pytest.mark.parametrize(
     ("text", "index", "message"),
     [
-        ("", "", "type what to search for"),
+        ("", "", "the search text is empty"),
         (" \x00 ", "", ""),
-        ("a" * 501, "", "the search has 501 characters; at most 500"),
-        ("lake", "other", "no index is called 'other'; there are keyword, vector"),
+        ("a" * 501, "", "the search text has 501 characters; at most 500"),
+        ("lake", "other", "no index is called 'other'; the indexes are keyword, vector"),
     ],
 )
 def test_a_search_that_cannot_be_made_says_why(

@@ -45,14 +45,14 @@ def test_a_feed_with_an_end_is_read_anew(feed, json_source, pull) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "sent nothing"),
+        (b"", "sent an empty response"),
         (b"<!doctype html><p>Sign in", "sent a web page or XML, not JSON"),
-        (b'{"items": [{"id": "1"}', "something else than a page of a feed"),
-        (b"[" * 100_000, "something else than a page of a feed"),
+        (b'{"items": [{"id": "1"}', "sent JSON that is not a page of a feed"),
+        (b"[" * 100_000, "sent JSON that is not a page of a feed"),
         (b'{"items": [{"metadata": {}}]}', "items.0.id"),
         (b'{"items": [{"id": "a\\u0000"}]}', "items.0.id"),
         (b'{"items": [], "next": "a\\u0000"}', "next"),
-        (b'{"items": [{"id": "1"}], "next": "7"}', "names itself"),
+        (b'{"items": [{"id": "1"}], "next": "7"}', "has the same cursor in `next`"),
     ],
 )
 def test_what_cannot_be_read_is_named(feed, json_source, pull, body, message) -> None:
@@ -69,5 +69,5 @@ def test_cursors_in_a_circle_end_the_pull(feed, json_source, pull) -> None:
         200, b'{"items": [{"id": "1"}], "next": "%d"}' % (len(feed.requests) % 5)
     )
     pull(json_source)
-    assert "leads in a circle" in json_source.last_error
+    assert "repeats itself" in json_source.last_error
     assert len(feed.requests) < 30

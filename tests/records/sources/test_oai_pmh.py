@@ -130,7 +130,7 @@ def test_tokens_that_always_expire_end_the_pull_with_a_message(
     fill(repository, 25)
     repository.token_lifetime = timedelta(seconds=-1)
     job = pull(oai_source)
-    assert "accepts no resumption token, after 3 restarts of its list" in oai_source.last_error
+    assert "accepts no resumption token, after 3 restarts of the list" in oai_source.last_error
     assert len(repository.requests) == 1 + 2 * (oai_pmh.MAX_RESTARTS + 1)
     assert job.state == State.PENDING
     assert oai_source.cursor["token"] == "", "the next read begins anew"
@@ -147,7 +147,7 @@ def test_tokens_in_a_circle_end_the_pull(repository, oai_source, pull: Pull, len
 
     repository.before = circle
     pull(oai_source)
-    assert "leads in a circle: it repeats the token 't" in oai_source.last_error
+    assert "a list of records that repeats itself: it sent the token 't" in oai_source.last_error
 
 
 def test_pages_without_records_for_ever_end_the_pull(repository, oai_source, pull: Pull) -> None:
@@ -157,7 +157,7 @@ def test_pages_without_records_for_ever_end_the_pull(repository, oai_source, pul
         else None
     )
     pull(oai_source)
-    assert "pages without a record, each with a token" in oai_source.last_error
+    assert "pages in a row without records but with a resumption token" in oai_source.last_error
     assert len(repository.requests) < 30
 
 

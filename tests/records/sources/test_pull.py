@@ -40,22 +40,22 @@ BOMB = (
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (Response(200, b""), "sent nothing"),
+        (Response(200, b""), "sent an empty response"),
         (Response(200, b"<!DOCTYPE html><title>x</title>"), "sent a web page (HTML), not OAI-PMH"),
         (Response(200, (XML % b"<ListRecords>")[:-20]), "ends too early"),
         (Response(200, b"<rss></rss>"), "not OAI-PMH, but <rss>"),
-        (Response(200, b"PK\x03\x04"), "something else than OAI-PMH"),
-        (Response(200, BOMB), "sent XML with a DTD, which is refused"),
+        (Response(200, b"PK\x03\x04"), "sent a response that is not XML"),
+        (Response(200, BOMB), "sent XML with a DTD, which is not allowed"),
         (Response(200, b"x" * 5_100_000), "a page of over 5,000,000 bytes"),
         (Response(200, XML % b""), "has the granularity ''"),
         (Response(200, b"x" * 100, {"Content-Encoding": "gzip"}), "damaged gzip"),
-        (Response(200, b"x", {"Content-Encoding": "br"}), "packs its pages with 'br'"),
+        (Response(200, b"x", {"Content-Encoding": "br"}), "compresses its pages with 'br'"),
         (Response(500), "answered 500"),
         (Response(404), "answered 404: check its address"),
         (Response(302, b"", {"Location": "/oai"}), "redirects more than 3 times"),
         (Response(302, b"", {"Location": "http://10.0.0.1/"}), "WEBHOOK_ALLOW"),
         (Response(302, b"", {"Location": "file:///etc/passwd"}), "not supported"),
-        (Response(302), "without saying where"),
+        (Response(302), "answered 302 without a Location header"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -215,7 +215,7 @@ def test_each_active_source_has_a_schedule(feed, json_source, run_jobs) -> None:
     json_source.save()
     sync_schedules([json_source])
     assert not Schedule.objects.filter(name=schedule_name(json_source.pk), enabled=True).exists()
-    with pytest.raises(NotActive, match="switched off"):
+    with pytest.raises(NotActive, match="is paused"):
         request_pull(json_source.pk)
     enqueue(RequestSource, {"source": json_source.pk})
     run_jobs(RequestSource.name)

@@ -49,7 +49,7 @@ def test_a_source_is_tried_made_pulled_and_shown(curator, feed, run_jobs) -> Non
     tried = curator.post(f"{SOURCES}/new", data | {"try": "1"})
     text = words(tried)
     assert tried.status_code == 200
-    assert "3 records of 3: 2 would be deposited, 1 left as they are. Nothing has been" in text
+    assert "3 records of 3: 2 would be deposited, 1 unchanged. Nothing has been" in text
     assert "Snow depth 1 new" in text
     assert "creators: is empty" in text
     assert not Source.objects.exists()
@@ -67,7 +67,7 @@ def test_a_source_is_tried_made_pulled_and_shown(curator, feed, run_jobs) -> Non
     for part in ("library is being read", "up to date", "3 of 3 records read", "2: 2 submitted"):
         assert part in shown
     again = words(curator.post(f"{SOURCES}/{row.pk}/edit", data | {"try": "1"}))
-    assert "0 would be deposited, 3 left as they are" in again
+    assert "0 would be deposited, 3 unchanged" in again
     messages = LogEntry.objects.order_by("pk").values_list("change_message", flat=True)
     assert list(messages) == ["made", "pulled"]
 
@@ -120,7 +120,7 @@ def test_a_paused_source_keeps_its_cursor_and_is_not_read(curator, json_source) 
     curator.post(f"{page}/pause")
     assert not Schedule.objects.filter(name=schedule_name(row.pk)).exists()
     curator.post(f"{page}/pull")
-    assert "Not done: feed is switched off." in curator.text(page)
+    assert "Failed: feed is paused." in curator.text(page)
     assert not Job.objects.filter(handler=PULL).exists()
     curator.post(f"{page}/resume")
     row.refresh_from_db()
@@ -152,7 +152,7 @@ def test_only_another_address_or_settings_begin_anew(curator) -> None:
         ({"kind": "gopher"}, "not one of the available choices"),
         ({"cron": "at noon"}, "not a cron expression"),
         ({"name": "Two words"}, "lower-case letters"),
-        ({"name": "there"}, "there is a source"),
+        ({"name": "there"}, "already exists"),
     ],
 )
 def test_what_is_wrong_is_named_at_its_field(curator, change, message) -> None:
@@ -170,4 +170,4 @@ def test_a_trial_says_why_there_is_no_page(curator, feed, monkeypatch) -> None:
     feed.before = lambda request: Response(200, b"<html>")
     assert "sent a web page or XML" in words(curator.post(f"{SOURCES}/new", data))
     monkeypatch.setattr(trial, "SECONDS", 0.0)
-    assert "gave no page in 0 seconds" in words(curator.post(f"{SOURCES}/new", data))
+    assert "sent no page within 0 seconds" in words(curator.post(f"{SOURCES}/new", data))

@@ -43,7 +43,7 @@ def test_a_scanner_changes_nothing_and_one_post_does(smtp, run_jobs, strict: Cli
     for _ in range(2):
         answer = strict.post(path, {"List-Unsubscribe": "One-Click"})
         assert answer.status_code == 200
-        assert f"ann will get no more mails about {PREMIERES}" in answer.text
+        assert f"ann will no longer get mails about {PREMIERES}" in answer.text
     (row,) = EventSubscription.objects.filter(user=ann)
     assert (row.event_type, row.role, row.channel, row.state) == (
         "stage.premiere", FIRST, "mail", "off",

@@ -100,7 +100,7 @@ def test_the_number_is_limited(ann: Visitor, monkeypatch) -> None:
 def test_it_is_paused_resumed_and_enabled(ann: Visitor) -> None:
     endpoint, where = _own(ann)
     assert ann.post(f"{where}/pause")["Location"] == where
-    assert "Paused. Deliveries wait until you resume it." in ann.text(where)
+    assert "Paused. Deliveries wait until you resume the endpoint." in ann.text(where)
     assert _state(endpoint) == "paused"
     ann.post(f"{where}/resume")
     assert _state(endpoint) == "enabled"
@@ -117,7 +117,7 @@ def test_it_is_paused_resumed_and_enabled(ann: Visitor) -> None:
 def test_a_new_secret_is_shown_once(ann: Visitor) -> None:
     endpoint, where = _own(ann)
     answer = ann.post(f"{where}/rotate")
-    assert "Deliveries are also signed with each old one for 24 hours" in words(answer)
+    assert "For 24 hours, deliveries are also signed with the old secret" in words(answer)
     assert "no-store" in answer["Cache-Control"]
     secret = _secret(answer.content.decode())
     assert secret not in ann.get(where).content.decode()
@@ -173,7 +173,7 @@ def test_a_test_is_not_sent_again(ann: Visitor) -> None:
     job = endpoints.send_test(endpoint)
     assert "waiting a test" in ann.text(where)
     ann.post(f"{where}/messages/{job}/resend")
-    assert "A test is not sent again" in ann.text(where)
+    assert "A test cannot be sent again" in ann.text(where)
 
 
 def test_messages_have_pages(ann: Visitor, monkeypatch) -> None:
@@ -219,7 +219,7 @@ def test_messages_are_listed_by_what_became_of_them(ann: Visitor, run_jobs, monk
     assert titles("delivered") == ["a test"]
     assert titles("waiting") == ["Macbeth"]
     assert titles("") == ["Macbeth", "a test", "Hamlet", "Faust"]
-    assert "Of the last 4 tries 2 succeeded" in ann.text(where)
+    assert "Of the last 4 tries, 2 succeeded" in ann.text(where)
     assert ann.get(where, list="lost").status_code == 404
     monkeypatch.setattr(endpoints_page, "PAGE", 1)
     page = ann.get(where, list="failed").content.decode()
@@ -242,7 +242,7 @@ def test_a_message_behind_others_that_failed_says_so_without_jargon(ann: Visitor
         publish_event(payload={"title": "Faust"})
         run_jobs(*BOTH)
     assert server.requests == []
-    assert "earlier messages failed: one is tried from time to time" in ann.text(where)
+    assert "the endpoint failed: one message is tried from time to time" in ann.text(where)
     assert "circuit breaker" not in ann.text(where)
 
 

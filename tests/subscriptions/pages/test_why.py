@@ -41,7 +41,7 @@ def test_inbox_and_mail_lead_to_the_reason_and_one_click_ends_it(
     undo = re.search(r'name="undo" value="([^"]+)"', page.content.decode())
     assert undo
     ann.post(f"{path}/mute", {"undo": undo[1]})
-    assert "The setting is as it was before." in ann.text(path)
+    assert "The previous setting was restored." in ann.text(path)
     assert not EventSubscription.objects.filter(user=ann.user).exists()
     assert InboxItem.objects.filter(user=ann.user).count() == 1
 

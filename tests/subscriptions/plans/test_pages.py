@@ -45,7 +45,7 @@ def test_the_page_shows_plan_status_and_next_runs(clock) -> None:
     assert "Premium active" in text
     assert "Monitoring is on" in text
     assert "Plan scan daily 2027-01-21 " in text
-    assert "Times are of Asia/Tokyo." in text
+    assert "Times are in the time zone Asia/Tokyo." in text
     status.mark_past_due([row.pk])
     assert "Your plan runs until 2027-01-28 08:30:00 JST" in browser.text("/me/plan")
     status.cancel([row.pk])
@@ -126,7 +126,7 @@ def test_an_operator_enrols_changes_and_moves_an_account(admin: Visitor) -> None
     text = admin.text(f"{ROWS}/{row.pk}/change/")
     assert "Cancelled moved away root" in text
     refused = admin.post(f"{ROWS}/{row.pk}/change/", form | {"plan": premium.pk, "anchor_day": 3})
-    assert "It is cancelled: resume it first." in words(refused)
+    assert "The subscription is cancelled: resume it first." in words(refused)
     admin.post(f"{ROWS}/", {"action": "resume", "_selected_action": [row.pk]})
     assert crons(row) == table_of("plus")
     assert f"{schedule(row).next_run_at:%Y-%m-%d}" in admin.text(f"{ROWS}/{row.pk}/change/")

@@ -172,7 +172,7 @@ def test_a_run_that_was_cancelled_with_the_plan_is_made_up_for(clock) -> None:
     let_run(clock, 2)
     status.cancel([row.pk])
     assert list(jobs().values_list("state", "error")) == [
-        ("cancelled", "the subscription to the plan is cancelled")
+        ("cancelled", "the subscription to the plan was cancelled")
     ]
     assert not schedules(row).exists()
     status.resume([row.pk])

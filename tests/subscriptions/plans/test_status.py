@@ -61,7 +61,7 @@ def test_the_jobs_of_who_is_past_due_run_until_the_grace_is_over(clock, settings
     assert trail(row) == [
         "enrolled: plan: plus",
         "past_due: its jobs run for 3 more days",
-        "grace_ended: its jobs do not run any more",
+        "grace_ended: its jobs no longer run",
         "changed: plan: plus → premium",
         "resumed",
     ]
@@ -76,7 +76,7 @@ def test_a_move_that_is_not_possible_says_why() -> None:
     assert status.change([row.pk], anchor_day=3).refused == {row.pk: "it is cancelled"}
     assert status.cancel(ids).refused == {ids[0]: "there is no such subscription"}
     status.resume([row.pk])
-    assert status.change([row.pk], anchor_day=10).refused == {row.pk: "nothing of it changes"}
+    assert status.change([row.pk], anchor_day=10).refused == {row.pk: "it already has these values"}
     assert trail(row) == ["enrolled: plan: basic", "cancelled: as asked", "resumed"]
 
 
@@ -105,9 +105,9 @@ def test_enrolling_takes_the_day_and_the_time_zone_of_the_account(clock) -> None
     ("wrong", "words"),
     [
         ({"plan": "premum"}, "row 1: plan: no plan is called 'premum'; did you mean 'premium'?"),
-        ({"anchor_day": 32}, "row 1: anchor_day: 32 is not from 1 to 31"),
-        ({"time_zone": "Mars"}, "row 1: time_zone: 'Mars' is no time zone"),
-        ({"account": 99_999_999}, "row 1: account: there is no active user of this id"),
+        ({"anchor_day": 32}, "row 1: anchor_day: 32 is not between 1 and 31"),
+        ({"time_zone": "Mars"}, "row 1: time_zone: 'Mars' is not a time zone"),
+        ({"account": 99_999_999}, "row 1: account: there is no active user with this id"),
     ],
 )
 def test_a_row_that_cannot_be_enrolled_is_named_and_none_is(wrong: dict, words: str) -> None:

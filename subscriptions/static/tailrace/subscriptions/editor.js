@@ -1,4 +1,4 @@
-// The dialog in which a subscription is edited.
+// The dialog that edits a subscription.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const body = document.body;
@@ -12,7 +12,7 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:afterSwap", (event) => {
     if (event.target === editor && editor.firstElementChild && !editor.open) editor.showModal();
   });
-  // A saved subscription reloads the tables: the focus returns to the link that opened the dialog.
+  // After saving, the tables are reloaded, and the link that opened the dialog gets the focus.
   body.addEventListener("chosen", () => { editor.close(); restoreFocus = true; });
   body.addEventListener("htmx:afterSettle", (event) => {
     if (!restoreFocus || !event.target.matches(".me-body")) return;

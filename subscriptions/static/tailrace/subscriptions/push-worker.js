@@ -1,10 +1,10 @@
-// Shows push notifications, and opens their link (see subscriptions/channels/push).
+// Shows push notifications, and opens their links (see subscriptions/channels/push).
 "use strict";
 self.addEventListener("push", (event) => {
   let message = {};
   try {
     message = event.data.json();
-  } catch { /* a message without data, as some services send for tests */ }
+  } catch { /* some services send messages without data as tests */ }
   const options = { body: message.body || "", tag: message.tag || "", data: { link: message.link || "" } };
   event.waitUntil(self.registration.showNotification(message.title || "Tailrace", options));
 });

@@ -6,7 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const bytes = (text) => Uint8Array.from(
     atob(text.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));
 
-  // `serviceWorker.ready` waits for a worker that controls this page; ours controls none.
+  // Not `serviceWorker.ready`: it waits for a worker that controls this page, and ours does not.
   function activated(registration) {
     const worker = registration.installing || registration.waiting;
     if (registration.active || !worker) return Promise.resolve();
@@ -20,7 +20,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   async function subscribe() {
     if (!("serviceWorker" in navigator && "PushManager" in window)) {
-      throw new Error("This browser does not support push notifications, or the page was not loaded over https.");
+      throw new Error("This browser does not support push notifications, or the page was not loaded over HTTPS.");
     }
     if (await Notification.requestPermission() !== "granted") {
       throw new Error("Notifications are blocked for this site. Allow them in the settings of the browser.");
@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
       return await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
     } catch (error) {
       if (error.name !== "InvalidStateError") throw error;
-      const old = await worker.pushManager.getSubscription();  // created with another key
+      const old = await worker.pushManager.getSubscription();  // it was created with another key
       await old?.unsubscribe();
       return worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
     }
@@ -50,7 +50,7 @@ document.addEventListener("DOMContentLoaded", () => {
       body: JSON.stringify({ ...subscription.toJSON(), name }),
     });
     if (response.status === 422) throw new Error((await response.json()).error);
-    if (response.status !== 201) throw new Error("The server refused it. Reload the page.");
+    if (response.status !== 201) throw new Error("The server refused this browser. Reload the page and try again.");
     location.reload();
   }
 

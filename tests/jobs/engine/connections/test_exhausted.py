@@ -91,7 +91,6 @@ def test_a_drain_without_a_connection_works_the_next_time(role) -> None:
     assert Job.objects.get().claim_no == 1
 
 
-@pytest.mark.broker
 @pytest.mark.slow
 def test_a_worker_comes_back_when_connections_are_free(role, process_env, tmp_path: Path) -> None:
     """With its upkeep: nobody else sends the wake-ups that were lost meanwhile."""

@@ -199,7 +199,6 @@ def settled() -> int:
     return Job.objects.filter(state="completed").count()
 
 
-@pytest.mark.broker
 @pytest.mark.slow
 def test_workers_share_few_sessions(process_env, tmp_path: Path) -> None:
     empty_broker()

@@ -16,7 +16,7 @@ from tests.sandbox.handlers import Waiting, WaitingShortly, Working
 from tests.sandbox.models import Effect
 from tests.servers.slow import SlowServer, serving_slowly
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture

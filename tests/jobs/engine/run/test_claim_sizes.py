@@ -46,7 +46,6 @@ def states() -> list[tuple[str, int, bool]]:
     return list(Job.objects.order_by("id").values_list("state", "attempt", "begun"))
 
 
-@pytest.mark.broker
 def test_what_waits_behind_a_slow_call_is_given_back(scripted, ten_to_a_claim) -> None:
     first, *_others = [enqueue(Working) for _ in range(10)]
     empty_broker()

@@ -11,7 +11,7 @@ from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.broker
+    pytest.mark.django_db(transaction=True), pytest.mark.slow
 ]  # fmt: skip
 
 THREADS = 2

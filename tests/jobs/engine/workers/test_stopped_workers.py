@@ -13,7 +13,7 @@ from tests.kit import PATIENCE, Worker, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Batch, Other, Working
 from tests.sandbox.models import Effect
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

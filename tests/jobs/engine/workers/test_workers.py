@@ -18,7 +18,7 @@ from tests.sandbox.handlers import Other, Poison, Working
 from tests.sandbox.models import Effect
 from tests.servers.relay import relay
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

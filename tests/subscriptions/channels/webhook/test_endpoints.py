@@ -115,7 +115,7 @@ def test_what_failed_is_replayed_with_its_id(run_jobs, clock) -> None:
         assert endpoints.replay(failed, by="ann") == job().pk
         run_jobs(WEBHOOK)
         assert job().state == State.COMPLETED
-        with pytest.raises(EndpointError, match="is not sent again: it is completed"):
+        with pytest.raises(EndpointError, match="cannot be repeated: it is completed"):
             endpoints.replay(job())
         endpoints.disable(endpoint)
         with pytest.raises(EndpointError, match="enable it first"):

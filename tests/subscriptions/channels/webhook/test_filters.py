@@ -48,14 +48,14 @@ def test_a_filter_names_what_is_sent() -> None:
     ann, _endpoint, _ = owner("https://example.org/")
     for name, words in (
         ("stage.gal", "did you mean 'stage.gala'"),
-        ("stage.silence", "no webhook"),
+        ("stage.silence", "'stage.silence' is not an event type or family"),
     ):
         with pytest.raises(FilterError, match=words):
             endpoints.create(ann, "https://example.org/", event_types=[name])
     with pytest.raises(FilterError, match="at most 100"):
         filters.checked_types([f"a.b{number}" for number in range(101)])
-    with pytest.raises(FilterError, match="more than 200"):
+    with pytest.raises(FilterError, match="at most 200"):
         filters.checked_pattern("x" * 201)
-    with pytest.raises(FilterError, match="no subject has"):
+    with pytest.raises(FilterError, match="control characters"):
         filters.checked_pattern("a\0b")
     assert filters.checked_types(["stage.gala", "*"]) == []

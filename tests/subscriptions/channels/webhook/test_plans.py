@@ -113,8 +113,8 @@ def test_an_endpoint_with_few_messages_among_many(endpoint: Endpoint) -> None:
 def test_the_newest_events_of_all_types(endpoint: Endpoint) -> None:
     """As the preview of a subscription reads them; most types have none."""
     values = {"types": [cls.name for cls in all_types()], "limit": 500, "beyond": 2**63 - 1}
-    assert len(query(preview._NEWEST, **values)) == 500
-    reads(partial(query, preview._NEWEST, **values), 1000)
+    assert len(query(preview._NEWEST_EVENTS, **values)) == 500
+    reads(partial(query, preview._NEWEST_EVENTS, **values), 1000)
 
 
 @pytest.mark.parametrize("what", ["failed", "missing"])

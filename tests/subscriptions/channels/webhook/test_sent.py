@@ -111,7 +111,7 @@ def test_users_who_lost_read_access_get_nothing(run_jobs) -> None:
         run_jobs(WEBHOOK)
     assert server.requests == []
     assert job().state == State.SKIPPED
-    assert "may not read" in job().error
+    assert "may no longer read" in job().error
 
 
 def test_inactive_users_get_nothing(run_jobs) -> None:
@@ -124,7 +124,7 @@ def test_inactive_users_get_nothing(run_jobs) -> None:
         run_jobs(WEBHOOK)
     assert server.requests == []
     assert job().state == State.SKIPPED
-    assert "not active" in job().error
+    assert "no longer active" in job().error
 
 
 def test_a_deleted_or_transferred_endpoint_gets_nothing(run_jobs) -> None:

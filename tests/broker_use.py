@@ -1,0 +1,53 @@
+"""Which tests use the broker: their code, or that of their fixtures, starts a worker or looks into
+a queue at the broker. They have the mark `broker`, and run on RabbitMQ, too."""
+
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from tests import kit
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the broker."""
+    for item in items:
+        if isinstance(item, pytest.Function) and any(map(_uses_broker, _functions(item))):
+            item.add_marker(pytest.mark.broker)
+
+
+def _functions(item: pytest.Function) -> Iterator[Any]:
+    """Yield the function of a test, and those of its fixtures."""
+    yield item.function
+    for definitions in item._fixtureinfo.name2fixturedefs.values():
+        for definition in definitions:
+            yield definition.func
+
+
+_known: dict[Any, bool] = {}
+
+
+def _uses_broker(function: Any) -> bool:
+    """Whether a function of the tests calls one that uses the broker, or one that calls it."""
+    if function not in _known:
+        _known[function] = function in (kit.worker, kit.broker_length, kit.empty_broker)
+        _known[function] |= any(map(_uses_broker, _called_by(function)))
+    return _known[function]
+
+
+def _called_by(function: Any) -> Iterator[Any]:
+    """Yield the functions that a function of the tests refers to by their names."""
+    function = getattr(function, "__wrapped__", function)
+    if isinstance(function, FunctionType) and function.__module__.startswith("tests."):
+        for name in _names(function.__code__):
+            if callable(called := function.__globals__.get(name)) and called.__hash__:
+                yield called
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function refers to, with those of the functions within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
