@@ -17,7 +17,7 @@ WORKERS ?= 4
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services release-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
+.PHONY: help run setup test test-fast test-long test-services release-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -96,6 +96,9 @@ bench: $(DEV) ## compare the speed with other queues; ONLY=throughput,publish SH
 
 bench-against: $(DEV) ## compare the speed with another revision of this repository; REV=HEAD~20 ROUNDS=20
 	$(BIN)/python -m bench.against $(REV) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+trace-job: $(DEV) ## run a job, an event and a notification, and print the modules that each passes through
+	$(BIN)/python scripts/trace_job.py
 
 clean: ## remove the environment and caches; var/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -219,11 +219,11 @@ def _enter_atomics(cls: type[TestCase]) -> Any:
 
 
 def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
-    from tailrace.jobs.engine.settling import history_table
+    from tailrace.jobs.engine.settling import settle
 
     _django_rolls_back.__func__(cls, atomics)
     connections[ENGINE] = _engines.pop()
-    history_table.forget()  # the test may have made partitions
+    settle.forget_table()  # the test may have made partitions
 
 
 @pytest.fixture

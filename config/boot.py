@@ -22,10 +22,11 @@ def limit_requests() -> None:
     from django.conf import settings
 
     from tailrace.db import connections
+    from tailrace.db.engine_database import with_session
 
     if not settings.DATABASES[connections.ENGINE]["POOLED"]:
         default = settings.DATABASES["default"]
-        default["OPTIONS"] = connections.with_session(
+        default["OPTIONS"] = with_session(
             default["OPTIONS"],
             {
                 "statement_timeout": f"{settings.WEB_STATEMENT_SECONDS}s",

@@ -15,6 +15,7 @@ from tailrace.config.devserver import embedded
 from tailrace.config.installed_apps import APPS
 from tailrace.config.variables import PlatformSettings, database_settings, mail_settings
 from tailrace.db import connections
+from tailrace.db.engine_database import engine_database
 from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 from tailrace.environment.loading import Environment, settings_classes
 from tailrace.jobs.settings import JobsSettings
@@ -59,7 +60,7 @@ DATABASES["default"]["OPTIONS"] = {
     "tcp_user_timeout": 10_000,
     "application_name": "tailrace",
 } | DATABASES["default"].get("OPTIONS", {})
-DATABASES[connections.ENGINE] = connections.engine_database(
+DATABASES[connections.ENGINE] = engine_database(
     DATABASES["default"], pooled=not platform.DATABASE_PREPARE
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

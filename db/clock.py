@@ -7,7 +7,6 @@ both clocks with it.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 DAY_SECONDS = 86_400.0
 offset: float = 0.0
@@ -15,11 +14,6 @@ offset: float = 0.0
 
 NOW = "(statement_timestamp() + make_interval(secs => %(clock)s))"
 """SQL for the current time; `tailrace.db.query` adds its parameter."""
-
-
-def params() -> dict[str, Any]:
-    """Return the parameters of NOW."""
-    return {"clock": offset}
 
 
 def now() -> datetime:

@@ -6,55 +6,29 @@ and the engine's session can have limits that handlers must not have. `tailrace.
 `tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TypeVar
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    OperationalError,
+    connections,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from tailrace.db.engine_database import SESSION
+
+T = TypeVar("T")
 
 ENGINE = "tailrace"
 """Alias of the connection. It uses the same server and database as `default`."""
-STATEMENT_SECONDS = 15
-LOCK_SECONDS = 2
-SESSION = {
-    "statement_timeout": f"{STATEMENT_SECONDS}s",
-    "lock_timeout": f"{LOCK_SECONDS}s",
-    # A plan that was made while a table was empty stays in use when the table has grown. All
-    # statements of the engine are meant to use indexes, so other plans are switched off.
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "jit": "off",  # before PostgreSQL 18, a plan with a switched-off step counts as expensive
-}
-"""Settings of the engine's session."""
 
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
-
-
-def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return the entry of Django's DATABASES for the engine, made from the entry `default`.
-
-    `pooled`: whether a pooler shares sessions between transactions. Then the session has no
-    settings of its own, and `prefix` sends them with each statement.
-    """
-    options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
-    return {
-        **default,
-        "OPTIONS": dict(options),
-        "POOLED": pooled,
-        "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
-    }
-
-
-def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Django's OPTIONS with these session settings added."""
-    flags = " ".join(f"-c {name}={value}" for name, value in session.items())
-    return {**options, "options": f"{options.get('options', '')} {flags}".strip()}
 
 
 def current() -> BaseDatabaseWrapper:
@@ -88,6 +62,26 @@ def check_at_next_use() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
+
+
+def with_reconnect(call: Callable[[], T]) -> T:
+    """Return the result of `call`, which is called again if the connection was closed.
+
+    A restart or failover of PostgreSQL closes all connections, and the next statement of each
+    process fails. Without this, a drain would lose its message, and the tick would resend it ever
+    later. `call` must be safe to repeat. Within a transaction, it is called only once.
+    """
+    connection = current()
+    if connection.in_atomic_block:
+        return call()
+    connection.close_if_unusable_or_obsolete()
+    try:
+        return call()
+    except (OperationalError, InterfaceError):
+        if connection.in_atomic_block or (connection.connection and connection.is_usable()):
+            raise
+        connection.close()
+        return call()
 
 
 def atomic(savepoint: bool = True) -> AbstractContextManager[None]:

@@ -20,5 +20,5 @@ def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         # This cursor sends the parameters separately from the statement.
         cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
-        cursor.execute(sql, clock.params() | params)
+        cursor.execute(sql, {"clock": clock.offset} | params)
         return cursor.fetchall()

@@ -20,7 +20,9 @@ def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
 def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:
     """Execute several statements in one message and return the rows of each."""
     with connections.current().cursor() as cursor:
-        cursor.execute(connections.prefix() + ";".join(statements), clock.params() | params)
+        cursor.execute(
+            connections.prefix() + ";".join(statements), {"clock": clock.offset} | params
+        )
         results = [cursor.fetchall()] if cursor.description else []
         while cursor.nextset():
             if cursor.description:  # the SET statements of the prefix return no rows
@@ -47,7 +49,7 @@ def database_now() -> datetime:
 
 def _execute(cursor: Any, sql: str, params: dict[str, Any]) -> None:
     before = connections.prefix()
-    cursor.execute(before + sql, clock.params() | params)
+    cursor.execute(before + sql, {"clock": clock.offset} | params)
     if before:
         while cursor.nextset():  # to the result of the last statement
             pass

@@ -13,13 +13,8 @@ from tailrace.db.query import database_now, query
 from tailrace.events.validation import clean, describe
 from tailrace.jobs import payloads, registry
 from tailrace.jobs.engine import wake
-from tailrace.jobs.engine.inserting.insert import (
-    Inserted,
-    InvalidJob,
-    NewJob,
-    insert_jobs,
-    is_one_statement,
-)
+from tailrace.jobs.engine.inserting.insert import insert_jobs, is_one_statement
+from tailrace.jobs.engine.inserting.new_job import Inserted, InvalidJob, NewJob
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
 from tailrace.jobs.states import DONE, LIVE, State
 

@@ -13,9 +13,9 @@ from asgiref.sync import iscoroutinefunction, sync_to_async
 from pydantic import BaseModel, ValidationError
 
 from tailrace.db import connections
+from tailrace.db.connections import with_reconnect
 from tailrace.db.plans import unindexed
 from tailrace.db.query import execute, query
-from tailrace.db.reconnect import with_reconnect
 from tailrace.events.discovery import Described
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers

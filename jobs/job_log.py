@@ -22,9 +22,9 @@ from django.db import DatabaseError, InterfaceError
 
 from tailrace.db import clock, connections
 from tailrace.db.arrays import number_array
+from tailrace.db.connections import with_reconnect
 from tailrace.db.plans import probe
 from tailrace.db.query import execute
-from tailrace.db.reconnect import with_reconnect
 
 log = structlog.get_logger(__name__)
 

@@ -13,18 +13,13 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
 
-import structlog
-from billiard import active_children, current_process
-from billiard import pool as billiard_pool
-from celery.signals import worker_ready, worker_shutting_down
+from billiard import current_process
 from django.conf import settings
-
-log = structlog.get_logger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 """The signals that end a worker. Celery's children ignore SIGINT."""
@@ -34,14 +29,6 @@ child has reported the end of its task to Celery's main process, so the signal m
 then it begins no other drain; the tick sends the wake-up for a skipped drain again."""
 STUCK_SECONDS = 1.0
 """A call that is still running this many seconds after the grace cannot be interrupted."""
-LAST_SECONDS = 2.0
-"""This many seconds after the grace, the main process ends even if it still has children."""
-POLL_SECONDS = 0.25
-
-# A child that ends waits until the main process has read the results of its last tasks, which a
-# main process that is ending mostly does not do: wait 2 seconds instead of 30. Billiard has no
-# setting for it. Nothing is lost: the jobs are settled, and the results of tasks are empty.
-billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 
 _shared = mmap.mmap(-1, 8)
 """When the shutdown of the main process began, by time.monotonic() of this machine; 0: not yet."""
@@ -60,6 +47,12 @@ def requested_at() -> float | None:
         return _signalled_at
     [at] = struct.unpack("d", _shared[:8])
     return at or None
+
+
+def begin() -> None:
+    """Begin the shutdown of this main process, and notify its children. May be called again."""
+    if not requested():
+        _shared[:8] = struct.pack("d", time.monotonic())
 
 
 def requested() -> bool:
@@ -150,45 +143,3 @@ def _note_signal(signum: int, frame: FrameType | None) -> None:
     left, _interval = signal.getitimer(signal.ITIMER_REAL)
     if left:  # a call is running
         arm(left)
-
-
-@worker_shutting_down.connect
-def _tell_children(**kwargs: Any) -> None:
-    if not requested():
-        _shared[:8] = struct.pack("d", time.monotonic())
-
-
-@worker_ready.connect
-def _watch_main_process(**kwargs: Any) -> None:
-    threading.Thread(target=_end_in_time, name="shutdown", daemon=True).start()
-    if threading.current_thread() is threading.main_thread():
-        for number in (*SIGNALS, signal.SIGINT):
-            _tell_children_first(number)
-
-
-def _tell_children_first(number: signal.Signals) -> None:
-    """Notify the children of this signal before Celery handles it. In a cold shutdown Celery waits
-    for the children before it sends `worker_shutting_down`, and replaces children that have ended
-    in the meantime."""
-    handle = signal.getsignal(number)
-
-    def tell(signum: int, frame: FrameType | None) -> None:
-        _tell_children()
-        if callable(handle):
-            handle(signum, frame)
-
-    if callable(handle):
-        signal.signal(number, tell)
-
-
-def _end_in_time() -> None:
-    """End the main process and its children LAST_SECONDS after the grace. A child that hangs where
-    no signal reaches it must not prevent the restart of the worker."""
-    while seconds_left() > -LAST_SECONDS:
-        time.sleep(POLL_SECONDS)
-    children = [child.pid for child in active_children() if child.pid]
-    log.error("shutdown.forced", children=len(children), grace=settings.SHUTDOWN_GRACE)
-    for pid in children:
-        with suppress(ProcessLookupError):  # it has ended
-            os.kill(pid, signal.SIGKILL)
-    os._exit(1)

@@ -1,23 +1,40 @@
-"""The Celery tasks: one per handler, with the handler's name and queue."""
+"""The Celery tasks, one per handler with its name and queue, and the shutdown of workers."""
 
 import gc
+import os
 import signal
 import threading
+import time
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
+import structlog
+from billiard import active_children
+from billiard import pool as billiard_pool
 from celery import current_app, signals
 from django.conf import settings
 from kombu import Queue as KombuQueue
 
 from tailrace.jobs import registry, shutdown
 from tailrace.jobs.engine import in_flight
-from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.drain import task_of
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
+
+log = structlog.get_logger(__name__)
 
 HARD_LIMIT_MARGIN = 60
 """Seconds after the end of the longest possible drain until Celery kills the child process: for
 code that hangs where no signal reaches it."""
+LAST_SECONDS = 2.0
+"""This many seconds after the grace, the main process ends even if it still has children."""
+POLL_SECONDS = 0.25
+
+# A child that ends waits until the main process has read the results of its last tasks, which a
+# main process that is ending mostly does not do: wait 2 seconds instead of 30. Billiard has no
+# setting for it. Nothing is lost: the jobs are settled, and the results of tasks are empty.
+billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 
 
 def register() -> None:
@@ -39,16 +56,7 @@ def declare_queues() -> None:
 
 
 def _register(handler: Handler) -> None:
-    def work() -> int:
-        shutdown.end_once()
-        if shutdown.requested():
-            return 0
-        if handler.is_async():
-            in_flight.notify(handler.name)
-            return 0
-        with shutdown.deferred():
-            return drain(handler.name)
-
+    work = task_of(handler)
     work.__doc__ = handler.description()
     limit = handler.time_limit or settings.JOBS_TIME_LIMIT
     current_app.task(
@@ -74,6 +82,47 @@ def end_calls_in_flight(**kwargs: Any) -> None:
         for number in shutdown.SIGNALS:  # a second signal would end the process before that
             signal.signal(number, signal.SIG_IGN)
     in_flight.shut_down(min(shutdown.seconds_left(), settings.SHUTDOWN_GRACE))
+
+
+@signals.worker_shutting_down.connect
+def begin_shutdown(**kwargs: Any) -> None:
+    shutdown.begin()
+
+
+@signals.worker_ready.connect
+def _watch_main_process(**kwargs: Any) -> None:
+    threading.Thread(target=_end_in_time, name="shutdown", daemon=True).start()
+    if threading.current_thread() is threading.main_thread():
+        for number in (*shutdown.SIGNALS, signal.SIGINT):
+            _tell_children_first(number)
+
+
+def _tell_children_first(number: signal.Signals) -> None:
+    """Notify the children of this signal before Celery handles it. In a cold shutdown Celery waits
+    for the children before it sends `worker_shutting_down`, and replaces children that have ended
+    in the meantime."""
+    handle = signal.getsignal(number)
+
+    def tell(signum: int, frame: FrameType | None) -> None:
+        shutdown.begin()
+        if callable(handle):
+            handle(signum, frame)
+
+    if callable(handle):
+        signal.signal(number, tell)
+
+
+def _end_in_time() -> None:
+    """End the main process and its children LAST_SECONDS after the grace. A child that hangs where
+    no signal reaches it must not prevent the restart of the worker."""
+    while shutdown.seconds_left() > -LAST_SECONDS:
+        time.sleep(POLL_SECONDS)
+    children = [child.pid for child in active_children() if child.pid]
+    log.error("shutdown.forced", children=len(children), grace=settings.SHUTDOWN_GRACE)
+    for pid in children:
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(pid, signal.SIGKILL)
+    os._exit(1)
 
 
 register()

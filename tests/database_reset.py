@@ -11,7 +11,7 @@ from django.db import connection
 
 from tailrace.events.types import all_types
 from tailrace.jobs import registry
-from tailrace.jobs.engine.settling import history_table
+from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.maintenance import history, sync_declared
 from tailrace.subscriptions.preferences import defaults
 
@@ -118,10 +118,10 @@ def begin() -> None:
 def restore() -> None:
     """Restore the database to the snapshot, with the rows of later declarations."""
     with connection.cursor() as cursor:
-        names = [history_table.partition(day) for day in _days()]
+        names = [settle.partition(day) for day in _days()]
         cursor.execute("SELECT snapshot.restore(%s)", [names])
     history.make_partitions(iter(_days()))
-    history_table.forget()
+    settle.forget_table()
     if _declared() != _kept:
         sync_declared.sync()
         defaults.create_missing()

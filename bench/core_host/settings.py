@@ -7,6 +7,7 @@ from typing import Any
 from environ import Env
 
 from tailrace.db import connections
+from tailrace.db.engine_database import engine_database
 from tailrace.environment.loading import Environment, settings_classes
 
 BASE_DIR = Path(__file__).parent
@@ -29,7 +30,7 @@ DATABASE_PREPARE = True
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {"OPTIONS": {}, **Env.db_url_config(os.environ["DATABASE_URL"])}
 }
-DATABASES[connections.ENGINE] = connections.engine_database(DATABASES["default"], pooled=False)
+DATABASES[connections.ENGINE] = engine_database(DATABASES["default"], pooled=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 CELERY_BROKER_URL = BROKER_URL = os.environ["BROKER_URL"]

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import sync_to_async
 
 from tailrace.db import connections
-from tailrace.jobs.clean_connections import left_clean
+from tailrace.jobs.engine.run.handler_call import left_clean
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -52,8 +52,7 @@ def release(parents: Sequence[int]) -> int:
 def release_on_commit(parents: Collection[int]) -> None:
     """After the commit, release the inserted jobs that wait for these parents, if a parent has
     finished by then."""
-    if parents:
-        connections.current().on_commit(partial(_mark, sorted(parents)), robust=True)
+    connections.current().on_commit(partial(_mark, sorted(parents)), robust=True)
 
 
 # A parent may be settled by a statement that began before our commit and cannot see the waiting

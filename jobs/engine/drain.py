@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -10,18 +10,18 @@ from django.conf import settings
 from django.db import OperationalError
 
 from tailrace.db import clock, connections, prepared
-from tailrace.db.reconnect import with_reconnect
 from tailrace.jobs import registry, shutdown
-from tailrace.jobs.engine import pace, totals, wake
+from tailrace.jobs.engine import in_flight, pace, totals, wake
 from tailrace.jobs.engine.activity import newest
 from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Limits, claim
-from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.held import EndedJobs, HeldClaim
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.lease import watched
-from tailrace.jobs.engine.run import failure_report, run
-from tailrace.jobs.engine.run.verdict import handed_back
-from tailrace.jobs.engine.settling.settle_ended import EndedJobs
+from tailrace.jobs.engine.run.batch import run_batch
+from tailrace.jobs.engine.run.failure import report
+from tailrace.jobs.engine.run.handler_call import run_alone
+from tailrace.jobs.engine.run.verdict import Verdict, handed_back
 from tailrace.jobs.engine.throughput import record
 from tailrace.jobs.handler import Handler
 
@@ -33,6 +33,24 @@ thread that watches the claim settles them (`lease.SLOW_SECONDS`)."""
 TURN_SECONDS = 0.2
 """A drain ends after this if another queue waits, so that one full queue does not block the other
 queues of a worker."""
+
+
+def task_of(handler: Handler) -> Callable[[], int]:
+    """Return the function of the handler's Celery task. It drains the queue, or notifies the engine
+    of an async handler; during a shutdown it does nothing. It returns the number of settled jobs.
+    """
+
+    def work() -> int:
+        shutdown.end_once()
+        if shutdown.requested():
+            return 0
+        if handler.is_async():
+            in_flight.notify(handler.name)
+            return 0
+        with shutdown.deferred():
+            return drain(handler.name)
+
+    return work
 
 
 def drain(name: str) -> int:
@@ -66,7 +84,7 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
     name, began = handler.name, time.monotonic()
     until = began + settings.JOBS_DRAIN_SECONDS
     turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
-    limits = with_reconnect(lambda: begin(handler))
+    limits = connections.with_reconnect(lambda: begin(handler))
     while limits is not None:
         batch = one_batch(handler, limits, until)
         if batch is None:
@@ -127,10 +145,37 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
     return tally
 
 
+def run(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:
+    """Run the jobs of a claim and yield the verdict on each job when its call has ended.
+
+    Jobs that have not begun at `until` (by `time.monotonic()`), or when the process shuts down, are
+    handed back, so that no queue occupies a worker for long. Jobs that another thread has taken
+    with `held.take_waiting()` get no verdict.
+    """
+    if shutdown.requested():
+        pass
+    elif handler.in_batches():
+        yield from run_batch(handler, held.begin_all(), until)
+    else:
+        yield from _run_one_by_one(handler, held, until)
+    for job in held.take_waiting():
+        yield handed_back(job, job.suspect_group)
+
+
+def _run_one_by_one(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:
+    while job := held.begin_next():
+        verdict = run_alone(job, handler.handle)
+        now = time.monotonic()
+        pace.record(handler, now - held.began_at)
+        yield verdict
+        if now >= until or shutdown.requested():
+            break
+
+
 def _settle_and_report(ended: EndedJobs) -> Counter[str]:
     """Settle the ended jobs, then report the failures. So a slow reporter does not delay the
     settlement, and failures of lost claims are not reported."""
     settled = ended.settle()
     for verdict, _state in settled:
-        failure_report.report(verdict)
+        report(verdict)
     return Counter(state for _verdict, state in settled)

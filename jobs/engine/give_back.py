@@ -7,7 +7,8 @@ from tailrace.db.plans import probe, unindexed
 from tailrace.db.query import execute
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.held import HeldClaim
-from tailrace.jobs.engine.run.verdict import handed_back, interrupted
+from tailrace.jobs.engine.run.failure import interrupted
+from tailrace.jobs.engine.run.verdict import handed_back
 from tailrace.jobs.engine.settling.settle import settle
 from tailrace.jobs.handler import ClaimedJob
 

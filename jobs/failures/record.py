@@ -88,8 +88,7 @@ def count_settled(failures: Iterable[Fingerprint]) -> set[int]:
 
     If counting fails, that is logged and the counts are lost, so that no settlement fails.
     """
-    if not (tally := Counter(failures)):
-        return set()
+    tally = Counter(failures)
     connection = connections.current()
     try:
         with connections.atomic() if connection.in_atomic_block else nullcontext():

@@ -23,7 +23,8 @@ from tailrace.events.publish import RECORDED, Recorded
 from tailrace.jobs import registry
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import backfill
 from tailrace.jobs.maintenance.invariant import Invariant

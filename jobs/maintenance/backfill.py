@@ -14,7 +14,8 @@ from tailrace.events.types import all_types
 from tailrace.jobs import registry
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.handler import Handler
 
 WINDOW = 20_000

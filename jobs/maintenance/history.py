@@ -19,7 +19,7 @@ from django.db import DatabaseError, transaction
 from tailrace.db import connections
 from tailrace.db.plans import probe
 from tailrace.db.query import database_now, execute, query
-from tailrace.jobs.engine.settling.history_table import PREFIX, partition
+from tailrace.jobs.engine.settling.settle import PREFIX, partition
 
 log = structlog.get_logger(__name__)
 

@@ -21,7 +21,8 @@ from tailrace.db.arrays import number_array, text_array
 from tailrace.db.plans import probe
 from tailrace.db.query import database_now, execute, query
 from tailrace.jobs import registry
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.models import Queue, Schedule
 
 SECONDS = 0.8
@@ -129,7 +130,7 @@ ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 
 def _lock_due(now: datetime, limit: int) -> list[Schedule]:
     known = list(registry.all_handlers())
-    params = {"now": now, "limit": limit, "known": known, **clock.params()}
+    params = {"now": now, "limit": limit, "known": known, "clock": clock.offset}
     return list(Schedule.objects.raw(_LOCK_DUE, params, using=DATABASE))
 
 

@@ -16,7 +16,8 @@ from tailrace.events.validation import clean
 from tailrace.jobs import registry
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.inserting.fan_out import NOT_WORKED_OUT, jobs_for
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.states import State

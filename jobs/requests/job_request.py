@@ -14,7 +14,7 @@ from tailrace.db.query import database_now
 from tailrace.events.field_errors import field_errors
 from tailrace.events.suggest import did_you_mean
 from tailrace.jobs import payloads, registry
-from tailrace.jobs.engine.inserting.insert import KEY_LIMIT
+from tailrace.jobs.engine.inserting.new_job import KEY_LIMIT
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
 from tailrace.jobs.requests.errors import Fault, InvalidRequest, NotPermitted
 

@@ -12,10 +12,9 @@ from tailrace.db import clock
 from tailrace.db.query import database_now, query
 from tailrace.events.publish import Recorded
 from tailrace.jobs import registry
-from tailrace.jobs.engine import run
 from tailrace.jobs.engine.activity import newest
 from tailrace.jobs.engine.claiming.claim import worker_name
-from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.drain import drain, run
 from tailrace.jobs.engine.held import HeldClaim
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.run.verdict import Verdict
@@ -99,7 +98,7 @@ def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
     if jobs[0].handler.is_async():
         return iter(inline.run_all(jobs))
     held = HeldClaim(jobs[0].handler, jobs)
-    return run.run(held.handler, held, time.monotonic() + CALL_SECONDS)
+    return run(held.handler, held, time.monotonic() + CALL_SECONDS)
 
 
 def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:

@@ -33,7 +33,7 @@ def update(set_to: str, where: str, ids: Sequence[int], **params: Any) -> list[P
     """Update the locked rows that match the condition, and return them."""
     statement = f"""UPDATE tailrace_subscriptions_plansubscription SET {set_to}
                     WHERE id = ANY(%(ids)s) AND ({where}) RETURNING *"""
-    return _rows(statement, ids=list(ids), **clock.params(), **params)
+    return _rows(statement, ids=list(ids), clock=clock.offset, **params)
 
 
 _LOCK_PLANS = (

@@ -42,7 +42,8 @@ NEEDS_MORE = {
 """Modules of the core's rooms, with those below them, and the package each lacks."""
 
 SETTINGS = """
-from tailrace.db.connections import ENGINE, engine_database
+from tailrace.db.connections import ENGINE
+from tailrace.db.engine_database import engine_database
 from tailrace.environment.loading import Environment, settings_classes
 
 SECRET_KEY = "a key of a test"

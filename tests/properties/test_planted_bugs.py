@@ -78,7 +78,7 @@ BUGS = {
             Change(
                 "jobs/engine/drain.py",
                 "_drain",
-                "with_reconnect(lambda: begin(handler))",
+                "connections.with_reconnect(lambda: begin(handler))",
                 "Limits()",
             ),
             Change(

@@ -20,7 +20,8 @@ from tailrace.domains.records.depositions.submit import submit
 from tailrace.domains.records.models import KeywordEntry, Record
 from tailrace.domains.records.sources.requests import request_pull
 from tailrace.events.models import Event
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.maintenance import tick
 from tailrace.jobs.models import Attempt, Job
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker

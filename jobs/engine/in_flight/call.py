@@ -9,8 +9,9 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from tailrace.jobs.engine.in_flight.threads import JobThread
+from tailrace.jobs.engine.run.failure import interrupted, verdict_of
 from tailrace.jobs.engine.run.handler_call import job_context, timed
-from tailrace.jobs.engine.run.verdict import Verdict, completed, interrupted, verdict_of
+from tailrace.jobs.engine.run.verdict import Verdict, completed
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Outcome, TimeLimitExceeded
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from tailrace.db import connections
-from tailrace.db.reconnect import with_reconnect
+from tailrace.db.connections import with_reconnect
 from tailrace.jobs import registry
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.claiming.begin import begin

@@ -24,7 +24,8 @@ from tailrace.jobs.engine.in_flight.loop import Loop
 from tailrace.jobs.engine.in_flight.settlement import Settlement
 from tailrace.jobs.engine.in_flight.watchdog import Watchdog
 from tailrace.jobs.engine.lease import SLOW_SECONDS
-from tailrace.jobs.engine.run.verdict import Verdict, handed_back, interrupted
+from tailrace.jobs.engine.run.failure import interrupted
+from tailrace.jobs.engine.run.verdict import Verdict, handed_back
 from tailrace.jobs.report import flush
 
 log = structlog.get_logger(__name__)

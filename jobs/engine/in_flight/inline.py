@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync
 
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.engine.in_flight.call import Call, run
-from tailrace.jobs.engine.run import failure_report
+from tailrace.jobs.engine.run.failure import report
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling.settle import settle
 from tailrace.jobs.handler import ClaimedJob, Handler
@@ -29,7 +29,7 @@ def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
     states = settle(verdicts)
     for verdict in verdicts:
         if verdict.job.id in states:
-            failure_report.report(verdict)
+            report(verdict)
     return Counter(states.values())
 
 

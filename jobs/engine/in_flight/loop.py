@@ -22,7 +22,8 @@ from tailrace.jobs.engine.in_flight import call as calls
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.places import no_place
 from tailrace.jobs.engine.in_flight.threads import JobThread, OtherThreads, Threads
-from tailrace.jobs.engine.run.verdict import Verdict, verdict_of
+from tailrace.jobs.engine.run.failure import verdict_of
+from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)

@@ -9,8 +9,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError
 from tailrace.db import connections
 from tailrace.db.query import execute
 from tailrace.jobs.engine.in_flight.call import Call
-from tailrace.jobs.engine.run.failure_report import failure_of
-from tailrace.jobs.engine.run.verdict import verdict_of
+from tailrace.jobs.engine.run.failure import failure_of, verdict_of
 from tailrace.jobs.engine.settling.settle import settle
 from tailrace.jobs.outcomes import Permanent
 from tailrace.jobs.report import report_later

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connections as django_connections
 
 from tailrace.db import connections
-from tailrace.jobs.clean_connections import left_clean
+from tailrace.jobs.engine.run.handler_call import left_clean
 
 MOST_THREADS = 4
 """Threads for sync code of jobs, per process. Each opens a connection when it first needs one."""

@@ -13,7 +13,8 @@ from tailrace.events.validation import clean
 from tailrace.jobs import registry
 from tailrace.jobs.engine import totals, wake
 from tailrace.jobs.engine.inserting import search_values
-from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.inserting.insert import insert_jobs
+from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.handler import NO_LANE, Handler
 from tailrace.jobs.states import State
 

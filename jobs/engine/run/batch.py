@@ -17,15 +17,9 @@ import structlog
 
 from tailrace.db import connections
 from tailrace.jobs import shutdown
+from tailrace.jobs.engine.run.failure import interrupted, verdict_of
 from tailrace.jobs.engine.run.handler_call import guarded, run_alone, timed
-from tailrace.jobs.engine.run.verdict import (
-    Verdict,
-    completed,
-    handed_back,
-    interrupted,
-    outcome_of,
-    verdict_of,
-)
+from tailrace.jobs.engine.run.verdict import Verdict, completed, handed_back, outcome_of
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Interrupted, Outcome, Permanent, TimeLimitExceeded
 from tailrace.jobs.states import State
@@ -147,7 +141,7 @@ def _verdict_in_batch(job: ClaimedJob) -> Verdict:
     """Return the verdict on a job of a batch that succeeded."""
     try:
         return completed(job, _own_result(job))
-    except Outcome as error:
+    except Exception as error:
         return verdict_of(job, error)
 
 

@@ -12,13 +12,14 @@ import structlog
 from django.conf import settings
 
 from tailrace.db import connections, session
+from tailrace.db.session_statements import cancel_statements
 from tailrace.events import context
 from tailrace.jobs import shutdown
-from tailrace.jobs.clean_connections import left_clean
 from tailrace.jobs.engine import tracing
-from tailrace.jobs.engine.run.verdict import Verdict, completed, verdict_of
+from tailrace.jobs.engine.run.failure import verdict_of
+from tailrace.jobs.engine.run.verdict import Verdict, completed
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Interrupted, TimeLimitExceeded
+from tailrace.jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
@@ -58,6 +59,23 @@ def guarded(handler: Handler) -> Iterator[None]:
 
 
 @contextmanager
+def left_clean(who: str) -> Iterator[None]:
+    """Check the connections of this thread at the end of the block, and clean or replace them.
+
+    Raises Permanent if the block leaves a transaction open: the transaction is rolled back, so the
+    work of `who` is lost.
+    """
+    with session.watched() as watch:
+        try:
+            yield
+        except BaseException:
+            watch.restore()
+            raise
+    if watch.restore():
+        raise Permanent(f"{who} left a transaction open; its writes were rolled back")
+
+
+@contextmanager
 def job_context(job: ClaimedJob) -> Iterator[None]:
     """Add the job and its event to log entries within the block. Events that are published within
     the block get the event as their cause."""
@@ -93,7 +111,7 @@ def _time_limit(handler: Handler) -> Iterator[None]:
     def interrupt(signum: int, frame: FrameType | None) -> None:
         # Cancel statements here: when the exception leaves an `atomic` block of the call, Django
         # closes the busy connection, and the server would continue the statement.
-        session.cancel_statements()
+        cancel_statements()
         if shutdown.seconds_left() <= 0:
             raise Interrupted
         raise TimeLimitExceeded(f"took longer than its time limit of {seconds:g} s")

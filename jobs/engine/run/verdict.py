@@ -1,8 +1,7 @@
-"""A verdict: how one claim of a job ends, by the return value or the exception of the handler."""
+"""A verdict: how one claim of a job ends. `failure` makes the verdicts on handlers that raised."""
 
 import inspect
 import json
-import traceback
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,33 +9,17 @@ from typing import Any
 import structlog
 from pydantic_core import to_jsonable_python
 
-from tailrace.events.errors import UnreadablePayload
 from tailrace.events.validation import clean
-from tailrace.jobs.failures.fingerprint import Fingerprint, fingerprint, frame_of
+from tailrace.jobs.failures.fingerprint import Fingerprint
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt
-from tailrace.jobs.outcomes import (
-    Cancel,
-    Interrupted,
-    LeaseLost,
-    Outcome,
-    Permanent,
-    Retry,
-    Skip,
-    Snooze,
-)
-from tailrace.jobs.reported_errors import class_name
+from tailrace.jobs.outcomes import Outcome, Permanent
 from tailrace.jobs.states import OVER, State
 
 log = structlog.get_logger(__name__)
 
-TRACEBACK_LIMIT = 8192
 RESULT_LIMIT = 65536
 MESSAGE_LIMIT = 2000
-SHORTEST_SNOOZE = 1.0
-"""Minimum seconds of a snooze, so that a handler that always snoozes causes few claims."""
-LONGEST_DELAY = 366 * 86_400.0
-"""Maximum seconds of a delay. The Retry-After of a destination may be any number."""
 
 
 @dataclass(slots=True)
@@ -75,22 +58,21 @@ def completed(job: ClaimedJob, result: Any) -> Verdict:
     """Return the verdict on a job whose handler returned `result`.
 
     If the result cannot be stored, the job is completed without a result, because its effect has
-    happened, and `error` has the reason. A returned outcome has the same effect as a raised one.
+    happened, and `error` has the reason. If the handler returned an outcome, it is raised.
     """
     if result is None:
         return Verdict(job, State.COMPLETED)
     if outcome := outcome_of(result):
-        return verdict_of(job, outcome)
+        raise outcome
     if _did_not_run(result):
-        error = Permanent(
+        raise Permanent(
             f"{job.handler.name} returned a {type(result).__name__}, so its code did not run:"
             " write `async def handle` to await it, or a plain function without yield"
         )
-        return verdict_of(job, error)
     try:
         return Verdict(job, State.COMPLETED, result=_as_json(result))
     except Exception as error:  # the result's own methods may raise any error
-        reason = f"result not stored: {_message(error)}"[:MESSAGE_LIMIT]
+        reason = f"result not stored: {message_of(error)}"[:MESSAGE_LIMIT]
         log.warning("run.result_not_stored", queue=job.handler.name, job_id=job.id, error=reason)
         return Verdict(job, State.COMPLETED, error=reason)
 
@@ -117,62 +99,6 @@ def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
     return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
 
 
-def interrupted(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job whose call was interrupted by a shutdown: it is pending again at
-    once. The attempt is recorded but not counted."""
-    verdict = verdict_of(job, Interrupted())
-    verdict.suspect_group = suspect_group
-    return verdict
-
-
-def verdict_of(job: ClaimedJob, error: BaseException) -> Verdict:
-    """Return the verdict on a job whose handler raised `error`."""
-    match error:
-        case Skip():
-            return Verdict(job, State.SKIPPED, error=_message(error))
-        case Cancel():
-            return Verdict(job, State.CANCELLED, error=_message(error))
-        case Snooze():
-            delay = max(SHORTEST_SNOOZE, error.seconds)
-            verdict = _attempt(job, State.PENDING, error, Attempt.Outcome.SNOOZED, delay)
-            verdict.until = error.until
-            return verdict
-        case LeaseLost():
-            return handed_back(job)
-        case Interrupted():
-            return _attempt(job, State.PENDING, error, Attempt.Outcome.INTERRUPTED)
-    if isinstance(error, Permanent | UnreadablePayload) or job.attempt >= job.max_attempts:
-        return _attempt(job, State.FAILED, error, Attempt.Outcome.FAILED)
-    after = error.after if isinstance(error, Retry) else None
-    delay = job.handler.backoff.after(job.attempt) if after is None else after
-    return _attempt(job, State.PENDING, error, Attempt.Outcome.RETRIED, delay)
-
-
-def _attempt(
-    job: ClaimedJob,
-    state: State,
-    error: BaseException,
-    outcome: Attempt.Outcome,
-    delay: float = 0.0,
-) -> Verdict:
-    message, error_class = _message(error) or type(error).__name__, class_name(error)
-    is_failure = outcome in (Attempt.Outcome.RETRIED, Attempt.Outcome.FAILED)
-    return Verdict(
-        job,
-        state,
-        attempt=outcome,
-        delay=min(max(0.0, float(delay)), LONGEST_DELAY),
-        charged=outcome not in (Attempt.Outcome.SNOOZED, Attempt.Outcome.INTERRUPTED),
-        error=message,
-        error_class=error_class,
-        traceback="" if isinstance(error, Outcome | Interrupted) else _traceback(error),
-        exception=error,
-        failure=fingerprint(job.handler.name, error_class, message, frame_of(error))
-        if is_failure
-        else None,
-    )
-
-
 def _did_not_run(result: Any) -> bool:
     if inspect.iscoroutine(result):
         result.close()  # else Python warns that it was never awaited
@@ -195,18 +121,14 @@ def _as_json(value: Any) -> str:
     return text
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """Return the message of the error, cut at MESSAGE_LIMIT."""
     try:
-        return _storable(str(error))[:MESSAGE_LIMIT]
+        return storable(str(error))[:MESSAGE_LIMIT]
     except Exception:  # an exception whose __str__ raises must not fail its batch
         return type(error).__name__
 
 
-def _traceback(error: BaseException) -> str:
-    """Return the last TRACEBACK_LIMIT characters of the traceback, which contain the cause."""
-    text = _storable("".join(traceback.format_exception(error)))
-    return text if len(text) <= TRACEBACK_LIMIT else "…" + text[-TRACEBACK_LIMIT + 3 :]
-
-
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
+    """Return the text without the characters that PostgreSQL cannot store."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -4,6 +4,8 @@ it."""
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import structlog
@@ -15,18 +17,23 @@ from django.db import (
     ProgrammingError,
 )
 
-from tailrace.db import connections, prepared
+from tailrace.db import clock, connections, prepared
 from tailrace.db.arrays import number_array, text_array
-from tailrace.jobs.engine import dependents, totals, tracing
+from tailrace.db.query import query
+from tailrace.jobs.engine import dependents, spans, totals, tracing
 from tailrace.jobs.engine.run.verdict import Verdict
-from tailrace.jobs.engine.settling import history_table
-from tailrace.jobs.engine.settling.settle_sql import SETTLE
+from tailrace.jobs.engine.settling.settle_sql import SETTLE, finish_sql
 from tailrace.jobs.failures.record import count_settled
 
 log = structlog.get_logger(__name__)
 
 TRIES = 6
 """Attempts to settle if the connection is broken: with waits of 0.1, 0.3, 0.9, 2.7 and 8.1 s."""
+
+PREFIX = "tailrace_jobs_done_"
+KEPT_SECONDS = 30.0
+"""How long a process keeps the partition of today in its cache. A migration may add columns while
+workers of older code run, and their values must not be lost when these workers move jobs."""
 
 
 def settle(
@@ -57,7 +64,8 @@ def settle(
             groups += group[:middle], group[middle:]  # so single jobs come last
             continue
         states.update({id: state for id, state, _waited_for in rows})
-        dependents.release([id for id, _state, waited_for in rows if waited_for])
+        if parents := [id for id, _state, waited_for in rows if waited_for]:
+            dependents.release(parents)
         _log_lost(group, states)
         _count(group, states)
         if began:
@@ -71,7 +79,7 @@ def _end_spans(verdicts: Sequence[Verdict], states: Mapping[int, str], began: in
     for verdict in verdicts:
         state = states.get(verdict.job.id, "lease_lost")
         outcome = verdict.attempt.value if verdict.attempt else ""
-        tracing.settled(verdict.job, began, state, outcome, verdict.error_class)
+        spans.settled(verdict.job, began, state, outcome, verdict.error_class)
 
 
 def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
@@ -80,9 +88,10 @@ def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
     settled = [verdict for verdict in verdicts if verdict.job.id in states]
     for verdict in settled:
         totals.settled(verdict, states[verdict.job.id])
-    silenced = count_settled(verdict.failure for verdict in settled if verdict.failure)
-    for verdict in settled:
-        verdict.silenced = verdict.failure is not None and verdict.failure.id in silenced
+    if failures := [verdict.failure for verdict in settled if verdict.failure]:
+        silenced = count_settled(failures)
+        for verdict in settled:
+            verdict.silenced = verdict.failure is not None and verdict.failure.id in silenced
 
 
 Rows = list[tuple[int, str, bool]]
@@ -107,12 +116,12 @@ def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
     params = _claims(verdicts) | _ends(verdicts)
 
     def move() -> Rows:
-        table = history_table.of_today()
+        table = table_of_today()
         if table is None:
             return []
         rows: Rows = prepared.query(table.finish, attributes=table.attributes, **params)
         if len(rows) < len(verdicts):
-            history_table.forget()
+            forget_table()
         return rows
 
     try:
@@ -121,7 +130,7 @@ def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
         if connections.current().in_atomic_block:
             raise
         log.warning("settle.not_moved", jobs=params["id"], error=str(error).strip())
-        history_table.forget()
+        forget_table()
         return []
 
 
@@ -192,3 +201,53 @@ def _retried(
             time.sleep(wait)
             wait *= 3
     raise AssertionError("unreachable")
+
+
+def partition(day: date) -> str:
+    """Return the name of the table for jobs that ended on this day (UTC)."""
+    return f"{PREFIX}{day:%Y%m%d}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTable:
+    """Today's partition, and the statement that moves jobs into it."""
+
+    attributes: int
+    """The number of columns of the live table, including dropped ones. Adding a column increases
+    it."""
+    finish: str
+    """The statement that settles jobs and moves them."""
+
+
+_TODAY = f"""
+SELECT day, to_regclass('{PREFIX}' || to_char(day, 'YYYYMMDD')) IS NOT NULL,
+  extract(epoch FROM (day + 1)::timestamp AT TIME ZONE 'UTC' - {clock.NOW})::float8, relnatts,
+  (SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
+   WHERE attrelid = live.oid AND attnum > 0 AND NOT attisdropped)
+FROM (SELECT ({clock.NOW} AT TIME ZONE 'UTC')::date AS day) today, pg_class live
+WHERE live.oid = 'tailrace_jobs_live'::regclass
+"""
+
+_known: tuple[float, float, HistoryTable | None] = (0.0, 0.0, None)
+"""The cache: until when it is valid (monotonic), the clock offset for which it is valid, and the
+table."""
+
+
+def table_of_today() -> HistoryTable | None:
+    """Return the partition of today, or None if it does not exist yet."""
+    global _known
+    until, offset, table = _known
+    if time.monotonic() < until and offset == clock.offset:
+        return table
+    [(day, exists, seconds, attributes, columns)] = query(_TODAY)
+    table = None
+    if exists:
+        table = HistoryTable(attributes, finish_sql(partition(day), day, columns))
+    _known = (time.monotonic() + min(seconds, KEPT_SECONDS), clock.offset, table)
+    return table
+
+
+def forget_table() -> None:
+    """Clear the cache."""
+    global _known
+    _known = (0.0, 0.0, None)

@@ -10,6 +10,7 @@ from tailrace.db.connections import atomic, engine
 from tailrace.db.query import execute, query
 from tailrace.jobs.engine import lease
 from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.renew import _RENEW_ONE, renew
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.maintenance import rescue
@@ -61,7 +62,7 @@ def test_a_renewal_writes_to_no_index(number: int) -> None:
     enqueue_many(Working, [{}] * number)
     jobs = claimed("test.work")
     with engine(), atomic():
-        assert lease.renew(jobs) == number
+        assert renew(jobs) == number
         counted = query(
             """SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
                WHERE relname = 'tailrace_jobs_live'"""
@@ -72,8 +73,8 @@ def test_a_renewal_writes_to_no_index(number: int) -> None:
 def test_a_renewal_writes_little() -> None:
     enqueue(Working)
     (job,) = claimed("test.work")
-    renewal = f"EXPLAIN (ANALYZE, WAL, FORMAT JSON) {lease._RENEW_ONE}"
-    lease.renew([job])
+    renewal = f"EXPLAIN (ANALYZE, WAL, FORMAT JSON) {_RENEW_ONE}"
+    renew([job])
     [(explained,)] = query(
         renewal, wait="1s", lease=60, id=job.id, claim_no=job.claim_no, worker=job.worker
     )
@@ -88,8 +89,8 @@ def test_a_renewal_passes_over_a_row_that_somebody_holds(number: int) -> None:
     enqueue_many(Working, [{}] * number)
     jobs = claimed("test.work")
     with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", jobs[0].id):
-        assert lease.renew(jobs) == number - 1
-    assert lease.renew(jobs) == number
+        assert renew(jobs) == number - 1
+    assert renew(jobs) == number
 
 
 def test_a_claim_that_is_no_longer_ours_is_not_renewed() -> None:
@@ -98,9 +99,9 @@ def test_a_claim_that_is_no_longer_ours_is_not_renewed() -> None:
     for change in ("worker = 'another'", "claim_no = 2", "state = 'completed'"):
         with atomic():
             execute(f"UPDATE tailrace_jobs_job SET {change}")
-            assert lease.renew([job]) == 0
+            assert renew([job]) == 0
             transaction.set_rollback(True)
-    assert lease.renew([job]) == 1
+    assert renew([job]) == 1
 
 
 def sessions() -> int:

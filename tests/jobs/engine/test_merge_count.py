@@ -12,7 +12,7 @@ from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import wake
-from tailrace.jobs.engine.inserting import merge_count
+from tailrace.jobs.engine.inserting import merging
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tests.kit import ROOT, at_once, wait_until
@@ -34,8 +34,8 @@ def threads(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def test_a_process_writes_the_counts_of_a_burst_together(threads, monkeypatch) -> None:
     calls: list[Counter[int]] = []
-    count = merge_count._count
-    monkeypatch.setattr(merge_count, "_count", lambda merges: calls.append(merges) or count(merges))
+    count = merging._count
+    monkeypatch.setattr(merging, "_count", lambda merges: calls.append(merges) or count(merges))
     job = enqueue(Working, unique_key="k")
     with transaction.atomic():  # locks the job, so that what is counted meanwhile is kept
         for _ in range(40):
@@ -44,7 +44,7 @@ def test_a_process_writes_the_counts_of_a_burst_together(threads, monkeypatch) -
             at_once(1, lambda _: enqueue(Working, unique_key="k"))
         wait_until(lambda: calls)
     wait_until(lambda: Job.objects.get().merged == 43)
-    assert merge_count.counter.flush(20)
+    assert merging.counter.flush(20)
     assert {id for merges in calls for id in merges} == {job}
     assert len(calls) < 43
 
@@ -69,7 +69,7 @@ def test_a_job_costs_one_statement(key, threads, django_assert_num_queries) -> N
     enqueue(Working, unique_key="known", delay=60)
     with django_assert_num_queries(1):
         enqueue(Working, unique_key=key, delay=60)
-    assert merge_count.counter.flush(20)
+    assert merging.counter.flush(20)
 
 
 def test_a_merge_of_an_event_costs_no_statement(threads, django_assert_num_queries) -> None:
@@ -77,5 +77,5 @@ def test_a_merge_of_an_event_costs_no_statement(threads, django_assert_num_queri
         with transaction.atomic(), django_assert_num_queries(2):  # the event and its jobs
             publish(NewEvent(Happened, {"who": "w"}))
         assert wake.waker.flush(20)
-        assert merge_count.counter.flush(20)
+        assert merging.counter.flush(20)
         assert Job.objects.filter(handler="test.debounced", state="skipped").count() == merged

@@ -4,8 +4,8 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from tailrace.db.connections import engine
-from tailrace.jobs.engine import lease
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
@@ -51,7 +51,7 @@ def test_a_worker_cannot_settle_with_anothers_name() -> None:
     (job,) = claimed("test.work")
     job.worker = "somebody:else"
     assert settle.settle(completed([job])) == {}
-    assert lease.renew([job]) == 0
+    assert renew([job]) == 0
     with pytest.raises(LeaseLost):
         job.check_cancelled()
 
@@ -67,7 +67,7 @@ def test_a_zombie_renews_nothing_and_gets_lease_lost(clock, scripted) -> None:
     enqueue(Working)
     jobs = claimed("test.work")
     assert run_and_settle(jobs) == {}
-    assert lease.renew(jobs) == 0
+    assert renew(jobs) == 0
     assert Job.objects.get().claim_no == 2
 
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from tailrace.db.query import database_now, execute, query
 from tailrace.jobs import job_log
 from tailrace.jobs.engine.run.verdict import Verdict
-from tailrace.jobs.engine.settling import history_table, settle
+from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.settling.settle_sql import finish_sql
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob
@@ -113,7 +113,7 @@ def test_without_a_partition_a_job_ends_where_it_is(clock) -> None:
     id = enqueue(Working)
     clock.step(40 * 86_400)
     jobs = claimed("test.work")
-    assert history_table.of_today() is None
+    assert settle.table_of_today() is None
     assert settle.settle(completed(*jobs)) == {id: "completed"}
     assert is_live(id)
 
@@ -133,7 +133,7 @@ def test_that_there_is_no_partition_is_asked_once(clock) -> None:
 def test_a_column_that_was_added_meanwhile_is_not_lost() -> None:
     first, second = enqueue(Working), enqueue(Working)
     jobs = {job.id: job for job in claimed("test.work")}
-    assert history_table.of_today() is not None
+    assert settle.table_of_today() is not None
     execute("ALTER TABLE tailrace_jobs_job ADD COLUMN weight int")
     execute("UPDATE tailrace_jobs_job SET weight = id")
     assert settle.settle(completed(jobs[first])) == {first: "completed"}
@@ -146,13 +146,13 @@ def test_a_column_that_was_added_meanwhile_is_not_lost() -> None:
 def test_a_day_that_has_ended_takes_nothing() -> None:
     enqueue(Working)
     [job] = claimed("test.work")
-    table = history_table.of_today()
+    table = settle.table_of_today()
     assert table is not None
     [(names,)] = query(
         "SELECT array_agg(attname::text) FROM pg_attribute"
         " WHERE attrelid = 'tailrace_jobs_live'::regclass AND attnum > 0 AND NOT attisdropped"
     )
-    statement = finish_sql(history_table.partition(today()), today() - timedelta(days=1), names)
+    statement = finish_sql(settle.partition(today()), today() - timedelta(days=1), names)
     params = settle._claims(completed(job)) | settle._ends(completed(job))
     assert query(statement, attributes=table.attributes, **params) == []
     assert is_live(job.id)
@@ -164,12 +164,12 @@ def test_a_partition_that_somebody_took_away_costs_a_warning(
 ) -> None:
     id = enqueue(Working)
     jobs = claimed("test.work")
-    assert history_table.of_today() is not None
-    execute(f"ALTER TABLE {history_table.partition(today())} RENAME TO elsewhere")
+    assert settle.table_of_today() is not None
+    execute(f"ALTER TABLE {settle.partition(today())} RENAME TO elsewhere")
     try:
         assert settle.settle(completed(*jobs)) == {id: "completed"}
     finally:
-        execute(f"ALTER TABLE elsewhere RENAME TO {history_table.partition(today())}")
+        execute(f"ALTER TABLE elsewhere RENAME TO {settle.partition(today())}")
     assert "settle.not_moved" in caplog.text
     assert is_live(id)
 

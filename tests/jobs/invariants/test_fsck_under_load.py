@@ -12,7 +12,7 @@ import pytest
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.subcommands import call_subcommand
-from tailrace.jobs.engine.inserting.insert import InvalidJob
+from tailrace.jobs.engine.inserting.new_job import InvalidJob
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.invariants import events
 from tailrace.jobs.maintenance import sweep, tick

@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from tailrace.db.query import database_now, execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import give_back, lease
+from tailrace.jobs.engine import give_back, renew
 from tailrace.jobs.engine.claiming import claim_sql
 from tailrace.jobs.engine.inserting import insert_sql
 from tailrace.jobs.engine.settling import settle_sql
@@ -258,7 +258,7 @@ def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: st
 
 
 @pytest.mark.parametrize(
-    "module", [claim_sql, settle_sql, lease, give_back, insert_sql, rescue, tick]
+    "module", [claim_sql, settle_sql, renew, give_back, insert_sql, rescue, tick]
 )
 def test_no_statement_of_the_engine_names_all_jobs(module) -> None:
     statements = [value for value in vars(module).values() if isinstance(value, str)]

@@ -6,9 +6,10 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from tailrace.jobs import registry
-from tailrace.jobs.engine import drain, lease
+from tailrace.jobs.engine import drain
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.engine.renew import renew
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import CancelRequested, LeaseLost
@@ -99,7 +100,7 @@ class Workers(Steps):
         with self.step("look"):
             batch = self.batch(number)
             mine = len(self.model.live(batch))
-            assert not batch or lease.renew(batch) == mine
+            assert not batch or renew(batch) == mine
             assert [is_owned(job) for job in batch].count(True) == mine
 
     @action(8, number=some, verdicts=verdicts, dies=st.integers(-12, 12))

@@ -13,6 +13,7 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import lease
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
@@ -36,11 +37,11 @@ class ReplicaRouter:
 
 
 def renew_elsewhere(jobs: list[ClaimedJob]) -> int:
-    def renew(number: int) -> int:
+    def renew_as_engine(number: int) -> int:
         with engine():
-            return lease.renew(jobs)
+            return renew(jobs)
 
-    [renewed] = at_once(1, renew)
+    [renewed] = at_once(1, renew_as_engine)
     return int(renewed)
 
 

@@ -11,7 +11,8 @@ import pytest
 from django.db import OperationalError, connection, connections, transaction
 
 from tailrace.db import prepared
-from tailrace.db.connections import ENGINE, LOCK_SECONDS, atomic, engine, timed_out
+from tailrace.db.connections import ENGINE, atomic, engine, timed_out
+from tailrace.db.engine_database import LOCK_SECONDS
 from tailrace.db.query import execute, query
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.subcommands import call_subcommand

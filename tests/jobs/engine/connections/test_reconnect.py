@@ -7,8 +7,7 @@ import pytest
 from django.db import OperationalError, connection, connections
 from psycopg import conninfo
 
-from tailrace.db.connections import ENGINE
-from tailrace.db.reconnect import with_reconnect
+from tailrace.db.connections import ENGINE, with_reconnect
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import Handler

@@ -320,7 +320,7 @@ def test_a_call_that_waits_for_a_place_does_not_begin_in_a_shutdown(monkeypatch,
     try:
         loop.begin([first, second])
         wait_until(lambda: first.began_at is not None)
-        shutdown._tell_children()
+        shutdown.begin()
         place.set()
         assert ended.get(timeout=PATIENCE) is first
         assert second.began_at is None

@@ -10,8 +10,9 @@ from django.db import connection, connections
 from tailrace.db.connections import ENGINE, atomic, engine
 from tailrace.db.query import query
 from tailrace.jobs import registry
-from tailrace.jobs.engine import dependents, lease
+from tailrace.jobs.engine import dependents
 from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
@@ -58,8 +59,8 @@ def look(jobs: Batch) -> None:
 
 
 STEPS: dict[str, Callable[[Batch], Any]] = {
-    "renew": lease.renew,
-    "renew one": lambda jobs: lease.renew(jobs[:1]),
+    "renew": renew,
+    "renew one": lambda jobs: renew(jobs[:1]),
     "look": look,
     "release": lambda jobs: dependents.release([job.id for job in jobs]),
     "complete": complete,

@@ -1,0 +1,232 @@
+"""Insert jobs with unique keys, or merge them into the unstarted jobs with these keys.
+
+The unstarted job begins only after the publisher of the merged job has committed, so that it sees
+the publisher's changes.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from tailrace.db import connections, locks, prepared
+from tailrace.db.arrays import number_array
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents, wake
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.inserting.insert_sql import (
+    COUNT_MERGED,
+    INSERT,
+    INSERT_WITH_KEY,
+    INSERT_WITH_KEYS,
+    LOCK,
+    REPLACE,
+)
+from tailrace.jobs.engine.inserting.new_job import Inserted, NewJob, columns_of
+from tailrace.jobs.states import State
+
+ROUNDS = 20
+"""How often an insert is repeated because the unstarted job with the unique key has begun."""
+KEYS_NAMED = 3
+"""Unique keys that are named in an error."""
+PACE_SECONDS = 1.0
+"""The minimum time between two writes of the counts of a process."""
+MAX_UNCOUNTED = 100
+"""Locked jobs whose counts are kept for a later write. The counts of more jobs are lost."""
+
+_lock = threading.Lock()
+_uncounted: Counter[int] = Counter()
+"""Merges into jobs that were locked by another publisher. They are added with the next counts."""
+
+
+def _query(statement: str, jobs: Sequence[NewJob], **params: Any) -> list[tuple[Any, ...]]:
+    """Execute a statement that may wait for the unique keys of these jobs."""
+    with locks.named(lambda: _description_of_keys(jobs)):
+        return prepared.query(statement, **columns_of(jobs), **params, **locks.params())
+
+
+def _description_of_keys(jobs: Sequence[NewJob]) -> str:
+    keys = sorted({(job.handler, job.unique_key) for job in jobs if job.unique_key is not None})
+    named = ", ".join(f"{key!r} of {handler}" for handler, key in keys[:KEYS_NAMED])
+    more = f" or {len(keys) - KEYS_NAMED} more" if len(keys) > KEYS_NAMED else ""
+    return f"the unique key {named}{more}"
+
+
+def insert_with_one_key(jobs: Sequence[NewJob], index: int) -> Inserted:
+    """Insert the jobs, or merge the only job with a unique key, which has this index."""
+    keyed = jobs[index]
+    rows = _query(INSERT_WITH_KEY, jobs, key_of=keyed.handler, key=keyed.unique_key)
+    _id, _key, target, waits_for, due = rows[0]
+    has_row = any(key is not None for _id, key, *_ in rows)
+    if target is None:
+        inserted = Inserted([id for id, *_ in rows if id is not None])
+        if not has_row:  # its event has the job, or a job with the key was inserted just now
+            again = insert_or_merge(jobs, [index])
+            inserted.ids += again.ids
+            inserted.merged = again.merged
+        return inserted
+    merges = _Merges()
+    merges.release(keyed, waits_for, due)
+    if has_row or keyed.event_id is None:
+        merges.into[index] = target
+        merges.counted.append(target)
+    merges.finish()
+    return Inserted([id for id, key, *_ in rows if id is not None and key is None], merges.into)
+
+
+def insert_or_merge(jobs: Sequence[NewJob], indexes: list[int]) -> Inserted:
+    """Insert the jobs with these indexes. Merge a job that cannot be inserted into the unstarted
+    job with its key; if that job has begun, insert the job again."""
+    ids: dict[int, int] = {}
+    merges = _Merges()
+    for _round in range(ROUNDS):
+        rows = _query(INSERT_WITH_KEYS, [jobs[index] for index in indexes])
+        ids |= {indexes[row]: id for row, id in rows if id is not None}
+        indexes = [
+            index for index in indexes if index not in ids and jobs[index].unique_key is not None
+        ]
+        if indexes:
+            indexes = merges.merge(jobs, indexes)
+        if not indexes:
+            merges.finish()
+            return Inserted([ids[index] for index in sorted(ids)], merges.into)
+    raise locks.Blocked(
+        f"each job with {_description_of_keys([jobs[index] for index in indexes])} began before"
+        f" another could be merged into it, {ROUNDS} times in a row; try again later"
+    )
+
+
+class _Merges:
+    """The merges of one call."""
+
+    def __init__(self) -> None:
+        self.into: dict[int, int] = {}
+        """The ids of the jobs that jobs were merged into, by the index of the merged job."""
+        self.counted: list[int] = []
+        """The same ids, for the count of merged jobs."""
+        self.due: set[str] = set()
+        """The queues to wake after the commit."""
+        self.parents: set[int] = set()
+        """The parents of merged jobs, whose dependent jobs are released after the commit."""
+        self.rows: list[NewJob] = []
+        """A row for each event whose job was merged."""
+
+    def merge(self, jobs: Sequence[NewJob], indexes: list[int]) -> list[int]:
+        """Merge the jobs with these indexes. Return the indexes of jobs that could not be merged,
+        because the unstarted job with their key has begun."""
+        unmerged: list[int] = []
+        for by_replacing in (False, True):
+            group = [index for index in indexes if replaces(jobs[index].handler) is by_replacing]
+            if group:
+                merge = self._replace if by_replacing else self._keep
+                unmerged += merge(jobs, group)
+        return sorted(unmerged)
+
+    def _keep(self, jobs: Sequence[NewJob], indexes: list[int]) -> Iterable[int]:
+        rows = _query(LOCK, [jobs[index] for index in indexes])
+        for row, exists, target, waits_for, due in rows:
+            job = jobs[indexes[row]]
+            if target is None and not exists:
+                yield indexes[row]
+            elif not exists:
+                self._add(indexes[row], job, target, waits_for, due)
+                self.counted.append(target)
+                self._record(job, target)
+
+    def _replace(self, jobs: Sequence[NewJob], indexes: list[int]) -> Iterable[int]:
+        rows = _query(REPLACE, [jobs[index] for index in indexes])
+        for row, exists, target, waits_for, due, newest, *before in rows:
+            job = jobs[indexes[row]]
+            if target is None and not exists:
+                yield indexes[row]
+            elif not exists:
+                self._add(indexes[row], job, target, waits_for, due)
+                if newest:
+                    event_id, routing_key, payload, lane, priority = before
+                    job = replace(
+                        job, event_id=event_id, routing_key=routing_key, payload=payload,
+                        lane=lane, priority=priority,
+                    )  # fmt: skip
+                self._record(job, target)
+
+    def _add(self, index: int, job: NewJob, target: int, waits_for: int | None, due: bool) -> None:
+        self.into[index] = target
+        self.release(job, waits_for, due)
+
+    def release(self, job: NewJob, waits_for: int | None, due: bool) -> None:
+        """After the commit, repeat the claim or the release that passed over the locked job."""
+        if waits_for is not None:
+            self.parents.add(waits_for)
+        if due:
+            self.due.add(job.handler)
+
+    def _record(self, job: NewJob, target: int) -> None:
+        if job.event_id is not None:
+            self.rows.append(
+                replace(
+                    job, state=State.SKIPPED.value, error=f"merged into job {target}",
+                    due_at=None, delay=0.0, after_id=None,
+                )
+            )  # fmt: skip
+
+    def finish(self) -> None:
+        """Write the rows of merged jobs of events, and register the work to do after the commit."""
+        if self.rows:
+            prepared.query(INSERT, **columns_of(self.rows))
+        _count_on_commit(self.counted)
+        if self.parents:
+            dependents.release_on_commit(self.parents)
+        wake.on_commit(self.due)
+
+
+def replaces(name: str) -> bool:
+    """Whether a newer job of this handler replaces the unstarted job with its unique key."""
+    handler = registry.find(name)
+    return handler is not None and handler.merge == "replace"
+
+
+def _count_on_commit(ids: Sequence[int]) -> None:
+    """After the commit, add one to the count of merged jobs for each of these ids; an id may be
+    given several times.
+
+    A thread adds up the merges of the process and writes the counts each second, so that publishers
+    with the same unique key do not wait for each other. A crash loses unwritten counts. With
+    JOBS_WAKE=inline the caller writes them.
+    """
+    if ids:
+        connections.current().on_commit(partial(_count_soon, ids), robust=True)
+
+
+def _count_soon(ids: Sequence[int]) -> None:
+    if settings.JOBS_WAKE == "thread":
+        counter.request(ids)
+    else:
+        with _lock:
+            merges = Counter(ids) + _uncounted
+            _uncounted.clear()
+        uncounted = _count(merges)
+        with _lock:
+            _uncounted.update(uncounted)
+
+
+def _count(merges: Counter[int]) -> dict[int, int]:
+    """Write these counts; return the counts of locked jobs, which are not written, for up to
+    MAX_UNCOUNTED jobs."""
+    rows = prepared.query(
+        COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
+    )
+    return {id: merges[id] for (id,) in rows[:MAX_UNCOUNTED]}
+
+
+def _count_in_turn(merges: Counter[int]) -> None:
+    uncounted = _count(merges)
+    if not counter.is_flushing():
+        counter.request(uncounted)
+
+
+counter = Coalescer("merge_counter", _count_in_turn, pace=PACE_SECONDS)
+"""The thread of this process that writes the counts."""
