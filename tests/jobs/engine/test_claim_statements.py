@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from tailrace.db import clock
-from tailrace.db.query import query
+from tailrace.db.query import execute, query
 from tailrace.jobs.engine.claiming import claim_sql, kinds
 from tailrace.jobs.engine.claiming.kinds import Kind
 from tailrace.jobs.handler import Handler
@@ -75,8 +75,11 @@ def test_a_claim_takes_what_its_preview_returns(name: str, isolated: tuple[int, 
     params = {"handler": handler.name, "limit": 6, "last_lane": "alone", **kind.parameters}
     if "per_lane" in params:
         params["per_lane"] = 3
+    execute("SET LOCAL synchronous_commit = on")
     preview = query(kind.preview, **params)
+    assert query("SHOW synchronous_commit") == [("on",)]
     rows = query(kind.claim, **params, worker="w", lease=60, in_batch=False)
+    assert query("SHOW synchronous_commit") == [("off",)]  # only a claim need not wait for the disk
     claimed = {row[3 if name in IN_LANES else 2] for row in rows}
     assert claimed == {id for id, _isolate, taken in preview if taken}
     assert claimed == set(Job.objects.running().values_list("id", flat=True))
