@@ -14,7 +14,7 @@ If a handler raises while the jobs of an event are worked out, one failed job st
 goes from failed to skipped when a replay finds that the handler wants no job for the event.
 
 Each move has one writer, which is a guarded statement:
-engine/claiming/claim.py    pending → running
+engine/claiming/take.sql    pending → running
 engine/settling/settle.py   running → any
 engine/dependents.py        waiting → pending or cancelled
 maintenance/rescue.py       running → pending or failed, when the lease expired

@@ -54,7 +54,7 @@ def is_full(handler: Handler, lane: str, jobs: int, count: int) -> bool:
 
 
 def lane_sizes(handler: Handler) -> dict[str, Any]:
-    """Return the batch sizes by lane, as parameters of CLAIM_ONE_LANE."""
+    """Return the batch sizes by lane, as parameters of a claim of one lane."""
     sizes = handler.batch_sizes()
     return {
         "lanes": text_array(sizes),

@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True), pytest.
 
 @dataclass(frozen=True)
 class Change:
-    """Text to replace within one function, class or constant of a module."""
+    """Text to replace within one function, class or constant of a module, or, without a name, in a
+    whole file."""
 
     path: str
     name: str
@@ -46,6 +47,8 @@ class Change:
         file.write_text("".join(lines))
 
     def _lines(self, source: str) -> tuple[int, int]:
+        if not self.name:
+            return 0, len(source.splitlines())
         for node in ast.parse(source).body:
             names = [getattr(node, "name", None)]
             if isinstance(node, ast.Assign):
@@ -92,7 +95,7 @@ BUGS = {
     ),
     "the attempt is counted when it is settled": Bug(
         (
-            Change("jobs/engine/claiming/claim_sql.py", "_claim", "attempt = j.attempt + 1, ", ""),
+            Change("jobs/engine/claiming/take.sql", "", "attempt = j.attempt + 1, ", ""),
             Change(
                 "jobs/engine/settling/settle_sql.py",
                 "SETTLE",

@@ -17,21 +17,11 @@ from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
 from tailrace.db import clock, connections, prepared
-from tailrace.db.arrays import number_array, text_array
 from tailrace.db.query import execute, several
-from tailrace.jobs.engine import pace, tracing
+from tailrace.jobs.engine import tracing
 from tailrace.jobs.engine.activity import SLICE, newest, same
-from tailrace.jobs.engine.claiming import bookmarks
-from tailrace.jobs.engine.claiming.claim_sql import (
-    CLAIM_FAIR,
-    CLAIM_FAIR_BY_PLACES,
-    CLAIM_ONE_LANE,
-    CLAIM_ORDERED,
-    CLAIM_PLAIN,
-    CLAIM_PLAIN_SINCE,
-    RUNNING,
-    TOKENS,
-)
+from tailrace.jobs.engine.claiming import bookmarks, kinds
+from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
 from tailrace.jobs.handler import ClaimedJob, Handler
 
 log = structlog.get_logger(__name__)
@@ -40,7 +30,7 @@ LOCK_SECONDS = 2
 """A claim waits at most this long for other claims of its queue."""
 WALKS = 5
 """A claim that finds no job continues along the lanes, for up to this many walks in all: see
-`lanes_sql`."""
+fair.sql."""
 STOPPED_SECONDS = 30
 """If a process is stopped in the middle of a claim, the database ends its session after this, and
 with it the lock for which other claims of the queue wait."""
@@ -180,46 +170,52 @@ _last_lanes: dict[str, str] = {}
 
 
 def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool) -> Batch:
-    statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
-    params: dict[str, Any] = {}
-    if handler.in_batches_by_lane():
-        statement, params = CLAIM_ONE_LANE, pace.lane_sizes(handler)
-    if in_use is not None and statement is CLAIM_FAIR:
-        statement = CLAIM_FAIR_BY_PLACES
-        lanes, counts = text_array(in_use), number_array(in_use.values())
-        params = {"per_lane": handler.per_destination, "lanes": lanes, "counts": counts}
-    bookmark = bookmarks.of_queue[handler.name] if statement is CLAIM_PLAIN else None
-    if bookmark is not None and (ages := bookmark.ages()) is not None:
-        statement, params = CLAIM_PLAIN_SINCE, {"ages": number_array(ages)}
-    worker, began = worker_name(), time.monotonic()
-    last_lane = _last_lanes.get(handler.name, "")
-    rows = prepared.query(
-        statement,
-        handler=handler.name,
-        limit=limit,
-        worker=worker,
-        lease=handler.claim_timeout,
-        in_batch=handler.in_batches() or (handler.is_async() and at_once),
-        last_lane=last_lane,
-        **params,
-    )
-    stopped_at = rows[0][0] if handler.in_lanes() else None
+    params = {
+        "handler": handler.name,
+        "limit": limit,
+        "worker": worker_name(),
+        "lease": handler.claim_timeout,
+        "in_batch": handler.in_batches() or (handler.is_async() and at_once),
+    }
     if handler.in_lanes():
-        rows = [row[1:] for row in rows if row[1] is not None]
+        return _claim_in_lanes(handler, kinds.in_lanes(handler, in_use), params)
+    return _claim_without_lanes(handler, params)
+
+
+def _claim_without_lanes(handler: Handler, params: dict[str, Any]) -> Batch:
+    """Claim due jobs, from the bookmark of this process on if it has one."""
+    bookmark = bookmarks.of_queue[handler.name]
+    ages, began = bookmark.ages(), time.monotonic()
+    kind = kinds.PLAIN if ages is None else kinds.plain_since(ages)
+    rows = prepared.query(kind.claim, **params, **kind.parameters)
+    batch = _batch(handler, params["worker"], rows)
+    bookmark.scanned(time.monotonic() - began, full=ages is None)
+    if not any(job.isolate for job in batch):  # other jobs are due before an isolated job
+        bookmark.claimed(began, None if len(rows) < params["limit"] else rows[-1][:2])
+    return batch
+
+
+def _claim_in_lanes(handler: Handler, kind: kinds.Kind, params: dict[str, Any]) -> Batch:
+    """Claim due jobs along the lanes, beginning after the lane that this process served last."""
+    last_lane = _last_lanes.get(handler.name, "")
+    rows = prepared.query(kind.claim, last_lane=last_lane, **params, **kind.parameters)
+    jobs = [row[1:] for row in rows if row[1] is not None]
+    batch = _batch(handler, params["worker"], jobs)
+    batch.stopped_at = rows[0][0]
+    if batch.stopped_at is not None:
+        _last_lanes[handler.name] = batch.stopped_at
+    elif batch:
+        _last_lanes[handler.name] = _last_in_turn([job.lane for job in batch], last_lane)
+    return batch
+
+
+def _batch(handler: Handler, worker: str, rows: list[tuple[Any, ...]]) -> Batch:
+    """Sort the rows that a claim returned, and return their jobs."""
     rows.sort(key=itemgetter(0, 1, 2))
     claimed_at = time.monotonic()
     batch = Batch(_claimed_job(handler, worker, claimed_at, row) for row in rows)
-    batch.stopped_at = stopped_at
-    if bookmark is not None:
-        bookmark.scanned(time.monotonic() - began, full=statement is CLAIM_PLAIN)
-        if not any(job.isolate for job in batch):  # other jobs are due before an isolated job
-            bookmark.claimed(began, None if len(rows) < limit else rows[-1][:2])
     if rows:
         batch.awake = rows[0][3]
-    if stopped_at is not None:
-        _last_lanes[handler.name] = stopped_at
-    elif rows and handler.in_lanes():
-        _last_lanes[handler.name] = _last_in_turn([job.lane for job in batch], last_lane)
     return batch
 
 

@@ -29,17 +29,15 @@ INSERT_NEW = f"{_INSERT} RETURNING id"
 # A row conflicts if its event has a job with this handler and routing key.
 INSERT = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id"
 
-# Ids are assigned in the order of the rows, because ordered lanes run jobs in the order of ids.
-_NEW = f"""
+# A row conflicts as above, or if an unstarted job has its unique key. The statement waits for the
+# transaction of an uncommitted job with the key. Ids are assigned in the order of the rows, because
+# ordered lanes run jobs in the order of ids.
+INSERT_WITH_KEYS = f"""
+WITH {locks.LIMITED},
 new AS MATERIALIZED (
   SELECT nextval('tailrace_jobs_job_id_seq') AS id, numbered.*
   FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
-)"""
-
-# A row conflicts as above, or if an unstarted job has its unique key. The statement waits for the
-# transaction of an uncommitted job with the key.
-INSERT_WITH_KEYS = f"""
-WITH {locks.LIMITED}, {_NEW},
+),
 inserted AS (
   INSERT INTO tailrace_jobs_live (id, {_COLUMNS})
   SELECT id, {_VALUES} FROM limited, new ORDER BY handler, unique_key, place
@@ -71,16 +69,6 @@ _UNSTARTED = f"""
 # For a call with one unique key. First the unstarted job with the key is locked, as in LOCK. If
 # there is such a job, the row with the key becomes a row for the merged job of an event; without an
 # event it is left out. The rows keep their order, since only a nested loop can execute the join.
-_MERGED = f"""
-  SELECT given.handler, given.event_id, given.routing_key, given.payload, given.priority,
-         given.lane, given.unique_key, schedule_id, slot,
-         CASE WHEN taken.id IS NULL THEN state ELSE 'skipped' END AS state,
-         CASE WHEN taken.id IS NULL THEN due_at END AS due_at,
-         CASE WHEN taken.id IS NULL THEN delay ELSE 0 END AS delay,
-         CASE WHEN taken.id IS NULL THEN after_id END AS after_id,
-         CASE WHEN taken.id IS NULL THEN error ELSE 'merged into job ' || taken.id END AS error
-  FROM {_ROWS} AS given ({_NAMES}) LEFT JOIN taken ON given.unique_key IS NOT NULL
-  WHERE taken.id IS NULL OR given.event_id IS NOT NULL"""
 INSERT_WITH_KEY = f"""
 WITH {locks.LIMITED},
 keys AS (SELECT %(key_of)s::text AS handler, %(key)s::text AS unique_key),
@@ -89,7 +77,17 @@ taken AS MATERIALIZED (
 ),
 inserted AS (
   INSERT INTO tailrace_jobs_live ({_COLUMNS})
-  SELECT {_VALUES} FROM ({_MERGED}) AS new
+  SELECT {_VALUES} FROM (
+    SELECT given.handler, given.event_id, given.routing_key, given.payload, given.priority,
+           given.lane, given.unique_key, schedule_id, slot,
+           CASE WHEN taken.id IS NULL THEN state ELSE 'skipped' END AS state,
+           CASE WHEN taken.id IS NULL THEN due_at END AS due_at,
+           CASE WHEN taken.id IS NULL THEN delay ELSE 0 END AS delay,
+           CASE WHEN taken.id IS NULL THEN after_id END AS after_id,
+           CASE WHEN taken.id IS NULL THEN error ELSE 'merged into job ' || taken.id END AS error
+    FROM {_ROWS} AS given ({_NAMES}) LEFT JOIN taken ON given.unique_key IS NOT NULL
+    WHERE taken.id IS NULL OR given.event_id IS NOT NULL
+  ) AS new
   ON CONFLICT DO NOTHING
   RETURNING id, unique_key
 ), {locks.restored("inserted")}

@@ -13,13 +13,13 @@ from tailrace.db.plans import probe, unindexed
 MERGED = "'merged into job ' || taken.by"
 
 
-def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
+def taken_by(job: str) -> str:
     """Return the FROM item `taken` for the row with the alias `job`, which has the columns handler
     and unique_key."""
     return f"""LATERAL (
     SELECT (
-      SELECT k.id FROM tailrace_jobs_live k {tables}
-      WHERE {condition} AND {probe("k.handler", f"{job}.handler")}
+      SELECT k.id FROM tailrace_jobs_live k
+      WHERE {probe("k.handler", f"{job}.handler")}
         AND {probe("k.unique_key", f"{job}.unique_key")}
         AND k.state IN ('waiting', 'pending') LIMIT 1
     ) AS by
@@ -49,8 +49,6 @@ _RUNNING = f"{probe('j.id', 'v.id')} AND {unindexed('j.state')} = 'running'"
 
 _OWN_CLAIM = "j.claim_no = v.claim_no AND j.worker = v.worker"
 """Only the owner of a claim can settle it. `worker` is unique for each claim."""
-
-_PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 
 _AT_THE_END = {
     "state": "v.state",
@@ -129,7 +127,14 @@ settled AS (
       isolate = false, suspect_group = v.suspect_group, lease_until = NULL,
       call_after = v.call_after, call_took = v.call_took,
       failure_group_id = coalesce(v.failure_group, j.failure_group_id)
-  FROM verdict v, {taken_by("own", ", tailrace_jobs_live own", _PENDING_AGAIN)}
+  FROM verdict v, LATERAL (
+    SELECT (
+      SELECT k.id FROM tailrace_jobs_live k, tailrace_jobs_live own
+      WHERE v.state = 'pending' AND {probe("own.id", "v.id")}
+        AND {probe("k.handler", "own.handler")} AND {probe("k.unique_key", "own.unique_key")}
+        AND k.state IN ('waiting', 'pending') LIMIT 1
+    ) AS by
+  ) taken
   WHERE {_RUNNING} AND {_OWN_CLAIM}
   RETURNING j.id, j.state, j.started_at, j.call_after, j.call_took, {_WAITED_FOR} AS waited_for,
             v.claim_no, v.worker, v.outcome, v.error_class, v.error AS message, v.traceback

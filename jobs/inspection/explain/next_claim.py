@@ -12,12 +12,12 @@ the queue from the beginning takes them.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from tailrace.db.query import query
 from tailrace.jobs import registry
 from tailrace.jobs.engine import pace
 from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.engine.claiming import kinds
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.inspection.explain.jobs_before import jobs_before
 from tailrace.jobs.inspection.explain.lane_order import lane_reasons
@@ -180,17 +180,17 @@ def _preview(job: Job, handler: Handler, limit: int, *, in_batches: bool = True)
     served this lane itself. A job that is taken in both cases is always taken, and a job that is
     taken in neither case is never taken.
     """
-    statement, last_lanes = sql.PREVIEW_PLAIN, [""]
-    sizes: dict[str, Any] = {}
+    kind, last_lanes = kinds.PLAIN, [""]
     if handler.in_lanes():
-        statement = sql.PREVIEW_ORDERED if handler.ordered else sql.PREVIEW_FAIR
-        if in_batches and handler.in_batches_by_lane():
-            statement, sizes = sql.PREVIEW_ONE_LANE, pace.lane_sizes(handler)
+        kind = kinds.in_lanes(handler)
+        if handler.in_batches_by_lane() and not in_batches:
+            kind = kinds.FAIR
         lane_before = query(_LANE_BEFORE, handler=handler.name, lane=job.lane)
         last_lanes = [lane_before[0][0] if lane_before else "", job.lane]
     preview = _Preview([], [], [])
     for last_lane in last_lanes:
-        rows = query(statement, handler=handler.name, limit=limit, last_lane=last_lane, **sizes)
+        params = {"handler": handler.name, "limit": limit, "last_lane": last_lane}
+        rows = query(kind.preview, **params, **kind.parameters)
         preview.chosen.append({id for id, _isolate, _taken in rows})
         preview.taken.append({id for id, _isolate, taken in rows if taken})
         preview.isolated.extend(id for id, isolate, _taken in rows if isolate)

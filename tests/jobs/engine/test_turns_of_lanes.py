@@ -10,7 +10,7 @@ from django.db import connection
 from tailrace.db import connections
 from tailrace.db.query import query
 from tailrace.jobs import registry
-from tailrace.jobs.engine.claiming import claim, lanes_sql
+from tailrace.jobs.engine.claiming import claim, claim_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.inspection.explain.explanation import explain
@@ -21,7 +21,7 @@ from tests.sandbox.handlers import BatchByLane, Fair, Ordered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FLOOD = lanes_sql.DUE_ROWS + 20
+FLOOD = claim_sql.DUE_ROWS + 20
 WAITING = 1000
 """More lanes than a claim of ten passes in two walks."""
 _READ = """

@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, transaction
@@ -11,7 +12,7 @@ from tailrace.db.query import database_now, execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import give_back, renew
-from tailrace.jobs.engine.claiming import claim_sql
+from tailrace.jobs.engine.claiming import kinds
 from tailrace.jobs.engine.inserting import insert_sql
 from tailrace.jobs.engine.settling import settle_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
@@ -257,11 +258,13 @@ def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: st
     assert history.PREFIX not in plan
 
 
-@pytest.mark.parametrize(
-    "module", [claim_sql, settle_sql, renew, give_back, insert_sql, rescue, tick]
-)
+@pytest.mark.parametrize("module", [kinds, settle_sql, renew, give_back, insert_sql, rescue, tick])
 def test_no_statement_of_the_engine_names_all_jobs(module) -> None:
     statements = [value for value in vars(module).values() if isinstance(value, str)]
+    if module is kinds:
+        files = sorted(Path(kinds.__file__).parent.glob("*.sql"))
+        assert [file.stem for file in files] == ["fair", "ordered", "plain", "take"]
+        statements = [file.read_text() for file in files]
     assert any("tailrace_jobs_live" in text for text in statements)
     assert not [text for text in statements if re.search(r"\btailrace_jobs_job\b", text)]
 
