@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from tailrace.db.query import execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import lease
+from tailrace.jobs.engine import renew
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
@@ -95,7 +95,7 @@ def test_a_rescue_leaves_alone_what_is_being_renewed(clock: Clock) -> None:
     enqueue(Working)
     jobs = claimed("test.work")
     clock.step(120)
-    assert meanwhile(lambda: lease.renew(jobs), rescue.rescue) == 0
+    assert meanwhile(lambda: renew.renew(jobs), rescue.rescue) == 0
     assert (Job.objects.get().state, Job.objects.get().attempt) == ("running", 1)
     assert rescue.rescue() == 0
 
