@@ -16,7 +16,7 @@ class Process:
     """Whether it runs with the present settings."""
     port: str = ""
     """The setting with its port on 127.0.0.1, which must be free."""
-    prepare: str = ""
-    """The command of Tailrace that is called once before the processes start."""
+    prepare: Callable[[], str] = str
+    """Called once before the processes start; returns what to print, or nothing."""
     variables: Callable[[], dict[str, str]] = dict
     """Returns environment variables that all processes get while this one runs."""

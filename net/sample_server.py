@@ -1,7 +1,5 @@
 """An HTTP server of this machine that answers by a function, for sample sources and tests."""
 
-import signal
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,13 +69,3 @@ class _Connection(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """The platform logs what it asks."""
-
-
-def serve_until_stopped(server: SampleServer) -> None:
-    """Answer until the process is told to end, by SIGINT or SIGTERM."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
-    try:
-        server.serve_forever(poll_interval=0.2)
-    finally:
-        server.server_close()

@@ -1,31 +1,7 @@
-"""What `make run` shows of records, if the database is our own and no local source is configured:
-a sample repository, which is harvested."""
+"""Where `make run` shows records."""
 
 from django.conf import settings
-
-from tailrace.environment.processes import Process
-
-
-def runs_sample() -> bool:
-    return settings.EMBEDDED.postgres and not settings.RECORDS_LOCAL_SOURCES
-
-
-def sample_variables() -> dict[str, str]:
-    """Let the sample repository be read, though it is on this machine."""
-    return {"RECORDS_LOCAL_SOURCES": f"http://127.0.0.1:{settings.RECORDS_SAMPLE_PORT}"}
 
 
 def addresses() -> dict[str, str]:
     return {"Records": f"{settings.PUBLIC_URL}/records/"}
-
-
-PROCESSES = [
-    Process(
-        "repository",
-        "exec python -m tailrace sample_repository --port $RECORDS_SAMPLE_PORT",
-        runs=runs_sample,
-        port="RECORDS_SAMPLE_PORT",
-        prepare="seed_records",
-        variables=sample_variables,
-    ),
-]

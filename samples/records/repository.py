@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from tailrace.domains.records.sample_sources import oai_xml
-from tailrace.domains.records.sample_sources.oai_xml import OaiError, StoredRecord
 from tailrace.net.sample_server import Request, Response
+from tailrace.samples.records import oai_xml
+from tailrace.samples.records.oai_xml import OaiError, StoredRecord
 
 ARGUMENTS = {
     "Identify": (),

@@ -9,19 +9,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tailrace.domains.builds.sample_backend import responses
-from tailrace.domains.builds.sample_backend.activity import (
+from tailrace.samples.builds import responses
+from tailrace.samples.builds.activity import (
     activity,
     binaries,
     project_of,
     rounds_of,
 )
-from tailrace.domains.builds.sample_backend.log import NotificationLog
-from tailrace.domains.builds.sample_backend.projects import NoSuchSource, SourceMetadata
+from tailrace.samples.builds.log import NotificationLog
+from tailrace.samples.builds.projects import NoSuchSource, SourceMetadata
 
 XML = "text/xml"
 JSON = "application/json"
 KNOWN_PARAMS = {"start", "view", "block", "noprune"}
+PER_SECOND = 3
+"""Notifications of the activity per second."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ class SampleBackend(ThreadingHTTPServer):
         self.metadata.update(values)
         return self.log.append(type, values)
 
-    def run_activity(self, rate: float) -> None:
-        """Append `rate` notifications per second, until the server is closed."""
+    def run_activity(self) -> None:
+        """Append PER_SECOND notifications per second, until the server is closed."""
         for type, values, round in activity(rounds_of(self.log.end - 1)):
-            if self.stopping.wait(1 / rate):
+            if self.stopping.wait(1 / PER_SECOND):
                 return
             if type == "PACKTRACK":
                 payload = self.store(binaries(project_of(round), round))
