@@ -60,15 +60,12 @@ class SampleBackend(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 50
 
-    def __init__(
-        self, port: int = 0, journal: Path | None = None, *, host: str = "127.0.0.1"
-    ) -> None:
+    def __init__(self, port: int = 0, journal: Path | None = None) -> None:
         self.stopping = threading.Event()
         self.log = NotificationLog()
         # This fails if the port is in use. It comes before the journal is opened, because that
         # would change the journal of the process that uses the port.
-        super().__init__((host, port), Connection)
-        self.host = host
+        super().__init__(("127.0.0.1", port), Connection)
         self.log = NotificationLog(journal)
         self.payloads: dict[str, list[dict[str, object]]] = {}
         self.plugin_notifications: list[tuple[str, dict[str, object]]] = []
@@ -83,7 +80,7 @@ class SampleBackend(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.server_port}"
+        return f"http://127.0.0.1:{self.server_port}"
 
     def notify(self, type: str, values: dict[str, str]) -> int:
         """Append a notification to the log, like the programs of a build service."""
