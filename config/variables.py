@@ -180,3 +180,9 @@ class PlatformSettings(AppSettings):
     """user:password of Flower; empty: created by setup, in var/flower_auth"""
     WORKER_CONCURRENCY: PositiveInt = 2
     """worker processes of `make run`"""
+    SAMPLE_BACKEND_PORT: PositiveInt = 5352
+    """port of the sample backend of `make run`, if OBS_BACKEND_URL is not set"""
+    PROTECTION_SAMPLE_PORT: int = Field(5354, ge=1, le=65535)
+    """port of the sample sources of `make run`, if PROTECTION_HIBP_KEY is not set"""
+    RECORDS_SAMPLE_PORT: int = Field(5355, ge=1, le=65535)
+    """port of the sample repository of `make run`, if RECORDS_LOCAL_SOURCES is not set"""

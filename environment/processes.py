@@ -19,7 +19,7 @@ class Process:
     """Returns whether the current settings need this process."""
     port: str = ""
     """The name of the setting with its port on 127.0.0.1. The port must be free."""
-    prepare: str = ""
-    """The Tailrace command that is run once before the processes start."""
+    prepare: Callable[[], str] = str
+    """Called once before the processes start; returns a text to print, or an empty string."""
     variables: Callable[[], dict[str, str]] = dict
     """Returns environment variables that are set for all processes if this process runs."""

@@ -1,7 +1,5 @@
 """An HTTP server on 127.0.0.1 that responds by a function, for sample sources and tests."""
 
-import signal
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -72,13 +70,3 @@ class _Connection(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: the platform logs its own requests."""
-
-
-def serve_until_stopped(server: SampleServer) -> None:
-    """Answer requests until the process gets SIGINT or SIGTERM."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
-    try:
-        server.serve_forever(poll_interval=0.2)
-    finally:
-        server.server_close()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from random import Random
 from urllib.parse import parse_qs, urlsplit
 
-from tailrace.domains.records.sample_sources import oai_xml
+from tailrace.samples.records import oai_xml
 
 PAGE = 100
 CHANGED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,6 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from tailrace.config.devserver import processes
-from tailrace.events.discovery import import_modules
 from tailrace.events.subcommands import call_subcommand
 
 
@@ -37,15 +36,11 @@ def addresses() -> dict[str, str]:
         if settings.FLOWER_BASIC_AUTH
         else f"user:password in {password_file}"
     )
-    lines = {
+    return {
         "Overview": f"{settings.PUBLIC_URL}/",
         "Admin": f"{settings.PUBLIC_URL}/admin/",
         "Flower": f"http://127.0.0.1:{settings.FLOWER_PORT}/ ({account})",
         "Subscriptions": f"{settings.PUBLIC_URL}/me/subscriptions",
         "API": f"{settings.PUBLIC_URL}/api/docs",
         "Mails": "sent by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
-    }
-    for module in import_modules("processes"):
-        if hasattr(module, "addresses"):
-            lines |= module.addresses()
-    return lines
+    } | processes.app_addresses()

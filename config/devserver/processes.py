@@ -17,6 +17,7 @@ from honcho.environ import parse_procfile
 from tailrace.environment.folders import PACKAGE_DIR
 from tailrace.environment.processes import Process
 from tailrace.events.discovery import import_modules
+from tailrace.samples import processes as samples
 
 # Longer than honcho's own 5 s, since running calls of a worker have SHUTDOWN_GRACE seconds to end.
 STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
@@ -29,13 +30,22 @@ CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
 
 
 def app_processes() -> list[Process]:
-    """Return the processes that the apps want to run with the current settings."""
+    """Return the processes that the samples and the apps want to run with the current settings."""
     return [
         process
-        for module in import_modules("processes")
-        for process in module.PROCESSES
+        for module in [samples, *import_modules("processes")]
+        for process in getattr(module, "PROCESSES", ())
         if process.runs()
     ]
+
+
+def app_addresses() -> dict[str, str]:
+    """Return where to look at what the samples and the apps show, by title."""
+    lines: dict[str, str] = {}
+    for module in [samples, *import_modules("processes")]:
+        if hasattr(module, "addresses"):
+            lines |= module.addresses()
+    return lines
 
 
 def commands() -> dict[str, str]:

@@ -134,8 +134,6 @@ class BuildsSettings(AppSettings):
     """days that build results are kept in project logs"""
     PROJECT_LOG_DAYS: PositiveInt = 10
     """days that other entries are kept in project logs"""
-    SAMPLE_BACKEND_PORT: PositiveInt = 5352
-    """port of the sample backend, if OBS_BACKEND_URL is not set"""
 
     def _unsigned_buses(self) -> str:
         """Return the names of the HTTP bus backends that have no signing key, by commas."""

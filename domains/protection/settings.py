@@ -35,8 +35,6 @@ class ProtectionSettings(AppSettings):
     """maximum number of watched values of an account"""
     PROTECTION_SCANS_PER_DAY: int = Field(5, ge=1, le=1000)
     """scans that an account may request per day, in addition to the scheduled scans of its plan"""
-    PROTECTION_SAMPLE_PORT: int = Field(5354, ge=1, le=65535)
-    """port of the sample sources of `make run`, if PROTECTION_HIBP_KEY is not set"""
     PROTECTION_HIBP_KEY: Annotated[str, HexDigits(32)] = ""
     """key of Have I Been Pwned, 32 hexadecimal digits; empty: values are not looked up there"""
     PROTECTION_HIBP_PER_MINUTE: int = Field(10, ge=1, le=60_000)

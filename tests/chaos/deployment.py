@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import psutil
 
-from tailrace.domains.builds.sample_backend.server import SampleBackend
+from tailrace.samples.builds.server import SampleBackend
 from tests.chaos.engines import Engines
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.kit import ROOT
 
 PACKAGES = (
-    "config", "db", "domains", "environment", "events", "jobs", "net", "subscriptions", "web",
+    "config", "db", "domains", "environment", "events", "jobs", "net", "samples", "subscriptions",
+    "web",
 )  # fmt: skip
 _IGNORED = shutil.ignore_patterns("__pycache__")
 

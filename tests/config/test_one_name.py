@@ -22,7 +22,7 @@ FOLDERS = [*PACKAGES, "bench", "scripts", "src", "tests", "conftest.py", "manage
 
 
 def test_the_packages_are_those_of_the_top() -> None:
-    assert len(PACKAGES) == 9
+    assert len(PACKAGES) == 10
     assert all((ROOT / name / "__init__.py").is_file() for name in PACKAGES)
 
 
@@ -131,6 +131,8 @@ def test_the_contracts_look_at_all_modules() -> None:
         ("events/wrong.py", "tailrace.jobs.models", "Imports point downwards only"),
         ("domains/photos/wrong.py", "tailrace.domains.builds.models", "Domains never import"),
         ("web/wrong.py", "tailrace.jobs.engine.wake", "The inside of jobs is its own"),
+        ("domains/builds/wrong.py", "tailrace.samples.processes", "Imports point downwards only"),
+        ("config/wrong.py", "tailrace.samples.builds.seed", "Only the development server imports"),
     ],
 )
 def test_a_wrong_import_breaks_a_contract(

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 COSTS = {
+    "tailrace.samples": "what only `make run` shows",
     "tailrace.config.urls": "30 MB with all pages, the API and the admin",
     "tailrace.web.api": "7 MB with ninja",
     "ninja": "3 MB",

@@ -236,7 +236,7 @@ def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, w
     ports = {"WEB_PORT": str(web), "FLOWER_PORT": str(flower)}
     var = installed.work / "var"
     try:
-        for command in ("setup", "check", "migrate", "verdict"):
+        for command in ("setup", "check", "migrate", "seed_demo", "verdict"):
             done = installed.run("-m", "tailrace", command, **ports)
             assert done.returncode in ((0, 1) if command == "verdict" else (0,)), done.stderr
         done = installed.run(
@@ -251,6 +251,8 @@ def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, w
         assert done.stdout.splitlines() == [
             f"{installed.site / 'tailrace/__init__.py'} {var}", "[]"
         ]  # fmt: skip
+        done = installed.run("-m", "tailrace.samples", "repository", "--port", "65536")
+        assert (done.returncode, "--port 65536" in done.stderr) == (1, True), done.stderr
         done = installed.run("-m", "tailrace", "new_app", "shop")
         assert done.returncode == 1
         assert "this works in a checkout of Tailrace" in done.stderr

@@ -12,13 +12,17 @@ from tailrace.domains.protection.models import (
     Severity,
     WatchlistItem,
 )
-from tailrace.domains.protection.processes import sample_brokers, sample_variables
-from tailrace.domains.protection.sample_sources import brokers
-from tailrace.domains.protection.sample_sources.hibp import KEY
-from tailrace.domains.protection.sample_sources.leaks import WATCHED
-from tailrace.domains.protection.sample_sources.service import SampleSources
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
+from tailrace.samples.processes import sources_variables
+from tailrace.samples.protection.hibp import KEY
+from tailrace.samples.protection.leaks import WATCHED
+from tailrace.samples.protection.seed import (
+    BROKERS,
+    brokers_file,
+    seed_protection,
+    write_brokers_file,
+)
+from tailrace.samples.protection.service import SampleSources
 from tailrace.subscriptions.models import PlanSubscription
 from tests.servers.web import serving
 from tests.subscriptions.plans.kit import make_plans
@@ -38,23 +42,23 @@ def test_the_admin_gets_a_plan_once_and_the_samples_fill_each_page(
     run_jobs, settings, tmp_path, clock
 ) -> None:
     settings.VAR_DIR = tmp_path
-    call_subcommand("seed_protection")
+    seed_protection()
     make_plans()
-    call_subcommand("seed_protection")
+    seed_protection()
     assert not WatchlistItem.objects.exists(), "there is no admin"
     admin = User.objects.create_superuser("admin")
-    call_subcommand("seed_protection")
-    call_subcommand("seed_protection")
+    assert seed_protection() == ""
+    assert seed_protection() == ""
     assert PlanSubscription.objects.get().account == admin
     assert WatchlistItem.objects.count() == len(WATCHED)
-    assert RemovalRequest.objects.count() == len(brokers.KEYS)
+    assert RemovalRequest.objects.count() == len(BROKERS)
     assert Job.objects.filter(handler__in=STEPS).exclude(handler=STEPS[2]).count() == 4
     with serving(SampleSources().respond) as server:
         settings.PROTECTION_HIBP_URL, settings.PROTECTION_HIBP_KEY = server.url, KEY
         settings.PROTECTION_HIBP_PER_MINUTE = 600
         settings.PROTECTION_SODA_URL = server.url
-        brokers.write_file(sample_brokers(), server.url)
-        settings.PROTECTION_BROKERS_FILE = str(sample_brokers())
+        write_brokers_file(server.url)
+        settings.PROTECTION_BROKERS_FILE = str(brokers_file())
         settings.PROTECTION_LOCAL_BROKERS = True
         run_jobs(*STEPS)
         titles = set(Exposure.objects.values_list("breach__title", flat=True))
@@ -91,7 +95,7 @@ def _states() -> dict[str, str]:
 
 
 def test_scans_of_make_run_ask_this_machine_alone(settings) -> None:
-    addresses = {value for name, value in sample_variables().items() if name.endswith("_URL")}
+    addresses = {value for name, value in sources_variables().items() if name.endswith("_URL")}
     assert len(addresses) == 1
     assert all(address.startswith("http://127.0.0.1:") for address in addresses)
 
@@ -99,6 +103,6 @@ def test_scans_of_make_run_ask_this_machine_alone(settings) -> None:
 def test_what_is_configured_is_asked_and_not_the_samples(settings) -> None:
     settings.PROTECTION_SODA_URL = "https://data.example.org"
     settings.PROTECTION_BROKERS_FILE = "own.yaml"
-    named = sample_variables().keys()
+    named = sources_variables().keys()
     assert "PROTECTION_SODA_URL" not in named
     assert not {"PROTECTION_BROKERS_FILE", "PROTECTION_LOCAL_BROKERS"} & named

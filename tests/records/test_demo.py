@@ -3,18 +3,18 @@
 import pytest
 
 from tailrace.domains.records.models import Record, Source
-from tailrace.domains.records.processes import sample_variables
-from tailrace.domains.records.sample_sources.library import WITHDRAWN, sample_library
 from tailrace.domains.records.sources.requests import request_pull
-from tailrace.events.subcommands import call_subcommand
+from tailrace.samples.processes import repository_variables
+from tailrace.samples.records.library import WITHDRAWN, sample_library
+from tailrace.samples.records.seed import seed_records
 from tests.servers.web import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_sample_repository_is_harvested_and_its_changes_follow(run_jobs, settings) -> None:
-    call_subcommand("seed_records")
-    call_subcommand("seed_records")
+    seed_records()
+    seed_records()
     source = Source.objects.get()
     with serving(sample_library().respond) as server:
         settings.RECORDS_LOCAL_SOURCES = [server.url]
@@ -32,4 +32,4 @@ def test_the_sample_repository_is_harvested_and_its_changes_follow(run_jobs, set
 
 
 def test_the_sample_repository_is_on_this_machine_alone() -> None:
-    assert sample_variables()["RECORDS_LOCAL_SOURCES"].startswith("http://127.0.0.1:")
+    assert repository_variables()["RECORDS_LOCAL_SOURCES"].startswith("http://127.0.0.1:")

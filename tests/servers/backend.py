@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tailrace.domains.builds.sample_backend.server import (
+from tailrace.samples.builds.server import (
     Connection,
     HttpError,
     Request,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.domains.protection.sample_sources.broker import NOBODY, DataBroker, page
+from tailrace.samples.protection.broker import NOBODY, DataBroker, page
 from tests.servers.web import serving
 
 __all__ = ["NOBODY", "DataBroker", "data_broker", "page"]

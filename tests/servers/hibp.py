@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.domains.protection.sample_sources.hibp import (
+from tailrace.samples.protection.hibp import (
     JSON,
     KEY,
     HibpService,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tailrace.domains.records.sample_sources.repository import Repository
+from tailrace.samples.records.repository import Repository
 from tests.servers.web import serving
 
 __all__ = ["Repository", "oai_repository"]

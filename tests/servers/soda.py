@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.domains.protection.sample_sources.soda import (
+from tailrace.samples.protection.soda import (
     LEGALS,
     MASTER,
     PARTIES,

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.db.query import database_now
-from tailrace.domains.timeline.demo.month import month
 from tailrace.domains.timeline.models import Import
-from tailrace.events.subcommands import call_subcommand
+from tailrace.samples.timeline.month import month
+from tailrace.samples.timeline.seed import seed_timeline
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import visible
 
@@ -25,11 +25,11 @@ def test_a_generated_month_is_the_same_each_time_and_in_order() -> None:
 @pytest.mark.django_db
 def test_the_samples_are_imported_once_for_the_admin(run_imports: Callable[[], int], clock) -> None:
     person("ann")
-    call_subcommand("seed_timeline")
+    seed_timeline()
     assert not Import.objects.exists(), "there is no admin"
     admin = User.objects.create_superuser("admin")
-    call_subcommand("seed_timeline")
-    call_subcommand("seed_timeline")
+    seed_timeline()
+    seed_timeline()
     run_imports()
     rows = list(Import.objects.order_by("pk"))
     assert [(row.user, row.state, row.rejected) for row in rows] == [(admin, "grace", 0)] * 2
@@ -39,5 +39,5 @@ def test_the_samples_are_imported_once_for_the_admin(run_imports: Callable[[], i
     run_imports()
     assert set(Import.objects.values_list("state", flat=True)) == {"completed"}
     assert visible(admin) > 20_000
-    call_subcommand("seed_timeline")
+    seed_timeline()
     assert Import.objects.count() == 2

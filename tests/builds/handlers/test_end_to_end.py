@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tailrace.domains.builds.models import Binary, Package, ProjectLogEntry, RoleHolder
-from tailrace.domains.builds.sample_backend.activity import activity
-from tailrace.domains.builds.sample_backend.projects import PROJECTS
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
+from tailrace.samples.builds.activity import activity
+from tailrace.samples.builds.projects import PROJECTS
 from tests.servers.source import captured
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,11 +12,11 @@ from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
 
 from tailrace.db import clock as events_clock
-from tailrace.domains.builds.sample_backend.activity import activity
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
 from tailrace.jobs.maintenance import rescue, tick
 from tailrace.jobs.models import Attempt, Job
+from tailrace.samples.builds.activity import activity
 from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.models import GroupAddress
 from tests.kit import empty_broker, wait_until, worker

@@ -1,7 +1,5 @@
 """From a build-service event to mails and feeds."""
 
-from io import StringIO
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -10,7 +8,7 @@ from tailrace.domains.builds.event_types.comment import CommentForPackage
 from tailrace.domains.builds.event_types.request import RequestStatechange
 from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
+from tailrace.samples.builds.seed import seed_builds
 from tailrace.subscriptions.models import EventSubscription, Feed
 from tailrace.subscriptions.rendering.event_text import render_event
 
@@ -20,17 +18,14 @@ FAILED = {"project": "home:alice", "package": "hello", "repository": "standard",
 
 
 def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
-    first, again = StringIO(), StringIO()
-    call_subcommand("seed_builds", stdout=first)
-    call_subcommand("seed_builds", stdout=again)
-    assert "/feeds/me/" in first.getvalue()
-    assert again.getvalue() == ""
+    assert "/feeds/me/" in seed_builds()
+    assert seed_builds() == ""
     assert Feed.objects.count() == 1
     assert not User.objects.get(username="alice").has_usable_password()
 
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
-    call_subcommand("seed_builds", stdout=StringIO())
+    seed_builds()
     run_jobs("subscriptions.notify", "subscriptions.mail")
     mailoutbox.clear()  # about the feed of the demo
     RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")

@@ -13,17 +13,27 @@ import httpx
 import pytest
 
 from tailrace.domains.builds.event_types.catalogue import by_raw_type
-from tailrace.domains.builds.sample_backend.activity import (
+from tailrace.samples.builds.activity import (
     ODD_ROUND_EVERY,
     activity,
     captured_notifications,
     rounds_of,
 )
-from tailrace.domains.builds.sample_backend.log import NotificationLog
+from tailrace.samples.builds.log import NotificationLog
 from tests.kit import ROOT, wait_until
 from tests.servers import backend as servers
 
 OBS = Path(__file__).parents[2] / "data" / "obs"
+COMMAND = (sys.executable, "-m", "tailrace.samples", "backend")
+
+
+def environment(var: Path) -> dict[str, str]:
+    """Variables of a process that writes to a folder of its own and has no database."""
+    return os.environ | {
+        "TAILRACE_VAR": str(var),
+        "PYTHONPATH": str(ROOT / "src"),
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
+    }
 
 
 def capture(name):
@@ -190,38 +200,32 @@ def test_odd_notifications_occur_only_in_some_rounds():
 
 
 def test_the_command_stops_cleanly_and_needs_no_database(tmp_path):
-    env = os.environ | {
-        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "PYTHONUNBUFFERED": "1",
-    }  # fmt: skip
-    command = ["manage.py", "sample_backend", "--port", "0", "--rate", "50"]
     process = subprocess.Popen(
-        [sys.executable, *command, "--state", str(tmp_path / "log.jsonl")],
-        env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*COMMAND, "--port", "0"], env=environment(tmp_path), stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
-        url = process.stdout.readline().split()[2].rstrip(",")
+        url = process.stdout.readline().split()[2]
         wait_until(
             lambda: (
-                httpx.get(f"{url}/lastnotifications?view=json", trust_env=False).json()["next"] > 20
+                httpx.get(f"{url}/lastnotifications?view=json", trust_env=False).json()["next"] > 4
             )
         )
         process.send_signal(signal.SIGINT)
         assert process.wait(300) == 0
     finally:
         process.kill()
-    assert NotificationLog(tmp_path / "log.jsonl").end > 20
+    assert NotificationLog(tmp_path / "sample-backend.jsonl").end > 4
 
 
 def test_a_taken_port_is_a_clear_error(tmp_path):
     with servers.running() as taken:
-        port, state = str(taken.server_port), str(tmp_path / "log")
-        command = ["manage.py", "sample_backend", "--port", port, "--state", state]
+        port = str(taken.server_port)
         done = subprocess.run(
-            [sys.executable, *command],
-            env=os.environ, cwd=ROOT, capture_output=True, text=True, timeout=300,
+            [*COMMAND, "--port", port],
+            env=environment(tmp_path), capture_output=True, text=True, timeout=300,
         )  # fmt: skip
     assert done.returncode == 1
-    assert not (tmp_path / "log").exists()
+    assert list(tmp_path.iterdir()) == []
     assert f"--port {port}" in done.stderr
     assert "Traceback" not in done.stderr

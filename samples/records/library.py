@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from tailrace.domains.records.sample_sources.repository import Repository
 from tailrace.net.sample_server import Request
+from tailrace.samples.records.repository import Repository
 
 FILE = Path(__file__).with_name("library.yaml")
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)

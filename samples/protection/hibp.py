@@ -119,10 +119,6 @@ class HibpService:
     def _breaches(self, request: Request, name: str) -> Response:
         return self._without_key(request) or document(list(self.breaches.values()))
 
-    def _breach(self, request: Request, name: str) -> Response:
-        row = self.breaches.get(name)
-        return self._without_key(request) or (document(row) if row else Response(404))
-
     def _latestbreach(self, request: Request, name: str) -> Response:
         newest = max(self.breaches.values(), key=lambda row: row["AddedDate"], default=None)
         return self._without_key(request) or (document(newest) if newest else Response(404))

@@ -3,11 +3,11 @@
 After the first reading a deed with another owner is added, which the next scan finds.
 """
 
-from tailrace.domains.protection.sample_sources.soda import PARTIES, SodaServer
 from tailrace.net.sample_server import Request
+from tailrace.samples.protection.soda import PARTIES, SodaServer
 
 BOROUGH, BLOCK, LOT = 3, 12, 34
-"""The lot that `manage.py seed_protection` watches for the admin."""
+"""The lot that is watched for the admin."""
 OWNER, BUYER, BANK = "SAMPLE, ADMIN", "SAMPLE HOLDINGS LLC", "SAMPLE BANK"
 _ADDRESS = {"number": "5", "street": "SAMPLE STREET"}
 

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 Condition = Callable[[Row], bool]
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>-?[0-9]+(?:\.[0-9]+)?)"
-    r"|(?P<word>:?[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>>=|<=|!=|[=<>(),]))"
+    r"|(?P<word>:?[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[=>(),]))"
 )
 
 
@@ -86,7 +86,7 @@ class Where:
             self._take(")")
             return inner
         column = self._parse_column()
-        operator = self._take("=", "!=", "<", ">", "<=", ">=", "IN", "IS")[1].upper()
+        operator = self._take("=", ">", "IN", "IS")[1].upper()
         if operator == "IS":
             self._take("NOT")
             self._take("NULL")
@@ -118,9 +118,5 @@ class Where:
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
     ">": lambda left, right: left > right,
-    "<=": lambda left, right: left <= right,
-    ">=": lambda left, right: left >= right,
 }

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tailrace.domains.builds.sample_backend.projects import PROJECTS, SampleProject, checksum
 from tailrace.domains.builds.sources.log_page import repaired
+from tailrace.samples.builds.projects import PROJECTS, SampleProject, checksum
 
 CAPTURES = Path(__file__).parent / "captures"
 ODD_ROUND_EVERY = 25

@@ -1,17 +1,11 @@
 """The XML of OAI-PMH responses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
 SECONDS = "%Y-%m-%dT%H:%M:%SZ"
-METADATA_FORMATS = (
-    "<ListMetadataFormats><metadataFormat><metadataPrefix>oai_dc</metadataPrefix>"
-    "<schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema>"
-    "<metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>"
-    "</metadataFormat></ListMetadataFormats>"
-)
 
 
 class OaiError(Exception):
@@ -34,15 +28,13 @@ class StoredRecord:
     sets: tuple[str, ...]
     elements: Mapping[str, list[str]] | None
 
-    def xml(self, datestamp: str, *, header_only: bool = False) -> str:
+    def xml(self, datestamp: str) -> str:
         status = "" if self.elements is not None else ' status="deleted"'
         sets = "".join(f"<setSpec>{escape(name)}</setSpec>" for name in self.sets)
         header = (
             f"<header{status}><identifier>{escape(self.identifier)}</identifier>"
             f"<datestamp>{datestamp}</datestamp>{sets}</header>"
         )
-        if header_only:
-            return header
         if self.elements is None:
             return f"<record>{header}</record>"
         values = "".join(
@@ -78,17 +70,6 @@ def identify(name: str, url: str, earliest: str, deleted_record: str, granularit
         f"<deletedRecord>{deleted_record}</deletedRecord>"
         f"<granularity>{granularity}</granularity><compression>gzip</compression></Identify>"
     )
-
-
-def list_sets(names: Iterable[str]) -> str:
-    """Return the ListSets element. Raises OaiError if there are no sets."""
-    sets = "".join(
-        f"<set><setSpec>{escape(name)}</setSpec><setName>{escape(name)}</setName></set>"
-        for name in sorted(names)
-    )
-    if not sets:
-        raise OaiError("noSetHierarchy", "this repository has no sets")
-    return f"<ListSets>{sets}</ListSets>"
 
 
 def resumption_token(token: str, offset: int, total: int, expires: datetime | None) -> str:

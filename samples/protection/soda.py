@@ -13,8 +13,8 @@ from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tailrace.domains.protection.sample_sources.soda_query import QueryError, Where, malformed
 from tailrace.net.sample_server import Request, Response
+from tailrace.samples.protection.soda_query import QueryError, Where, malformed
 
 LEGALS, MASTER, PARTIES = "8h5j-fqxa", "bnx9-e6tj", "636b-3b5g"
 COLUMNS = {

@@ -9,19 +9,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tailrace.domains.builds.sample_backend import responses
-from tailrace.domains.builds.sample_backend.activity import (
+from tailrace.samples.builds import responses
+from tailrace.samples.builds.activity import (
     activity,
     binaries,
     project_of,
     rounds_of,
 )
-from tailrace.domains.builds.sample_backend.log import NotificationLog
-from tailrace.domains.builds.sample_backend.projects import NoSuchSource, SourceMetadata
+from tailrace.samples.builds.log import NotificationLog
+from tailrace.samples.builds.projects import NoSuchSource, SourceMetadata
 
 XML = "text/xml"
 JSON = "application/json"
 KNOWN_PARAMS = {"start", "view", "block", "noprune"}
+PER_SECOND = 3
+"""Notifications of the activity per second."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,12 @@ class SampleBackend(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 50
 
-    def __init__(
-        self, port: int = 0, journal: Path | None = None, *, host: str = "127.0.0.1"
-    ) -> None:
+    def __init__(self, port: int = 0, journal: Path | None = None) -> None:
         self.stopping = threading.Event()
         self.log = NotificationLog()
         # This fails if the port is in use. It comes before the journal is opened, because that
         # would change the journal of the process that uses the port.
-        super().__init__((host, port), Connection)
-        self.host = host
+        super().__init__(("127.0.0.1", port), Connection)
         self.log = NotificationLog(journal)
         self.payloads: dict[str, list[dict[str, object]]] = {}
         self.plugin_notifications: list[tuple[str, dict[str, object]]] = []
@@ -81,17 +80,17 @@ class SampleBackend(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.server_port}"
+        return f"http://127.0.0.1:{self.server_port}"
 
     def notify(self, type: str, values: dict[str, str]) -> int:
         """Append a notification to the log, like the programs of a build service."""
         self.metadata.update(values)
         return self.log.append(type, values)
 
-    def run_activity(self, rate: float) -> None:
-        """Append `rate` notifications per second, until the server is closed."""
+    def run_activity(self) -> None:
+        """Append PER_SECOND notifications per second, until the server is closed."""
         for type, values, round in activity(rounds_of(self.log.end - 1)):
-            if self.stopping.wait(1 / rate):
+            if self.stopping.wait(1 / PER_SECOND):
                 return
             if type == "PACKTRACK":
                 payload = self.store(binaries(project_of(round), round))

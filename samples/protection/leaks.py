@@ -1,10 +1,10 @@
 """The leaks of the sample source of `make run`, and the accounts in them. All are made up."""
 
-from tailrace.domains.protection.sample_sources.hibp import HibpService, make_breach
+from tailrace.samples.protection.hibp import HibpService, make_breach
 
 EMAIL, USERNAME, PHONE = "admin@example.org", "sample-admin", "+12125550100"
 WATCHED = (("email", EMAIL), ("username", USERNAME), ("phone", PHONE))
-"""The values that `manage.py seed_protection` watches for the admin."""
+"""The values that are watched for the admin."""
 
 
 def sample_service() -> HibpService:

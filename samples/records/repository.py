@@ -1,4 +1,4 @@
-"""An OAI-PMH 2.0 repository that follows the specification.
+"""An OAI-PMH 2.0 repository that follows the specification, with the verbs of a harvest.
 
 https://www.openarchives.org/OAI/openarchivesprotocol.html
 """
@@ -13,17 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from tailrace.domains.records.sample_sources import oai_xml
-from tailrace.domains.records.sample_sources.oai_xml import OaiError, StoredRecord
 from tailrace.net.sample_server import Request, Response
+from tailrace.samples.records import oai_xml
+from tailrace.samples.records.oai_xml import OaiError, StoredRecord
 
 ARGUMENTS = {
     "Identify": (),
-    "ListMetadataFormats": ("identifier",),
-    "ListSets": (),
-    "GetRecord": ("identifier", "metadataPrefix"),
     "ListRecords": ("metadataPrefix", "from", "until", "set"),
-    "ListIdentifiers": ("metadataPrefix", "from", "until", "set"),
 }
 FORMATS = {"YYYY-MM-DD": "%Y-%m-%d", "YYYY-MM-DDThh:mm:ssZ": "%Y-%m-%dT%H:%M:%SZ"}
 Granularity = Literal["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"]
@@ -114,25 +110,16 @@ class Repository:
         if verb not in ARGUMENTS:
             raise OaiError("badVerb", f"{verb!r} is not a verb of OAI-PMH")
         given = {name: value for name, value in arguments.items() if name != "verb"}
-        if verb.startswith("List") and "resumptionToken" in given:
+        if verb == "ListRecords" and "resumptionToken" in given:
             if len(given) > 1:
                 raise OaiError("badArgument", "resumptionToken is an exclusive argument")
-            token = given["resumptionToken"]
-            return self._list(verb, *self._read_token(token, verb, moment), moment)
+            return self._list(*self._read_token(given["resumptionToken"], moment), moment)
         if unknown := given.keys() - set(ARGUMENTS[verb]):
             raise OaiError("badArgument", f"{verb} takes no {sorted(unknown)[0]}")
-        match verb:
-            case "Identify":
-                return self._identify()
-            case "ListMetadataFormats":
-                return oai_xml.METADATA_FORMATS
-            case "ListSets":
-                records = self._sorted_records()
-                return oai_xml.list_sets({name for record in records for name in record.sets})
-            case "GetRecord":
-                return self._get_record(given)
+        if verb == "Identify":
+            return self._identify()
         self._check_list(given)
-        return self._list(verb, given, 0, moment)
+        return self._list(given, 0, moment)
 
     def _identify(self) -> str:
         times = (record.changed_at for record in self._sorted_records())
@@ -141,28 +128,18 @@ class Repository:
             self.name, self.url, self._text(earliest), self.deleted_record, self.granularity
         )
 
-    def _get_record(self, given: Mapping[str, str]) -> str:
-        self._check_prefix(given)
-        record = self._records.get(given.get("identifier", ""))
-        if record is None:
-            raise OaiError("idDoesNotExist", "no record has this identifier")
-        return f"<GetRecord>{record.xml(self._text(record.changed_at))}</GetRecord>"
-
-    def _list(self, verb: str, given: Mapping[str, str], offset: int, moment: datetime) -> str:
+    def _list(self, given: Mapping[str, str], offset: int, moment: datetime) -> str:
         records = self._matching(given)
         if not records:
             raise OaiError("noRecordsMatch", "the combination of arguments gives an empty list")
         page = records[offset : offset + self.page_size]
-        xml = [
-            record.xml(self._text(record.changed_at), header_only=verb == "ListIdentifiers")
-            for record in page
-        ]
+        xml = [record.xml(self._text(record.changed_at)) for record in page]
         after, total = offset + len(page), len(records)
         if offset or after < total:
-            token = self._token(verb, given, after, moment) if after < total else ""
+            token = self._token(given, after, moment) if after < total else ""
             expires = moment + self.token_lifetime if token and self.token_lifetime else None
             xml.append(oai_xml.resumption_token(token, offset, total, expires))
-        return f"<{verb}>{''.join(xml)}</{verb}>"
+        return f"<ListRecords>{''.join(xml)}</ListRecords>"
 
     def _matching(self, given: Mapping[str, str]) -> list[StoredRecord]:
         begins, ends = given.get("from", ""), given.get("until", "9999")
@@ -183,7 +160,11 @@ class Repository:
     # --- arguments ---
 
     def _check_list(self, given: Mapping[str, str]) -> None:
-        self._check_prefix(given)
+        prefix = given.get("metadataPrefix")
+        if not prefix:
+            raise OaiError("badArgument", "metadataPrefix is required")
+        if prefix != "oai_dc":
+            raise OaiError("cannotDisseminateFormat", f"there is no format {prefix!r} here")
         bounds = [given[name] for name in ("from", "until") if name in given]
         lengths = {len(bound) for bound in bounds}
         if not all(map(self._is_datestamp, bounds)) or len(lengths) > 1:
@@ -192,13 +173,6 @@ class Repository:
             raise OaiError("badArgument", "from is after until")
         if "set" in given and not any(record.sets for record in self._sorted_records()):
             raise OaiError("noSetHierarchy", "this repository has no sets")
-
-    def _check_prefix(self, given: Mapping[str, str]) -> None:
-        prefix = given.get("metadataPrefix")
-        if not prefix:
-            raise OaiError("badArgument", "metadataPrefix is required")
-        if prefix != "oai_dc":
-            raise OaiError("cannotDisseminateFormat", f"there is no format {prefix!r} here")
 
     def _is_datestamp(self, text: str) -> bool:
         by_day = FORMATS["YYYY-MM-DD"]
@@ -212,19 +186,19 @@ class Repository:
 
     # --- resumption tokens ---
 
-    def _token(self, verb: str, given: Mapping[str, str], offset: int, moment: datetime) -> str:
-        parts = [verb, dict(given), offset, moment.timestamp(), self._epoch]
+    def _token(self, given: Mapping[str, str], offset: int, moment: datetime) -> str:
+        parts = [dict(given), offset, moment.timestamp(), self._epoch]
         return urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
-    def _read_token(self, token: str, verb: str, moment: datetime) -> tuple[dict[str, str], int]:
+    def _read_token(self, token: str, moment: datetime) -> tuple[dict[str, str], int]:
         refused = OaiError("badResumptionToken", "the token is unknown or has expired")
         try:
             parts: Any = json.loads(urlsafe_b64decode(token))
-            token_verb, given, offset, issued, epoch = parts
+            given, offset, issued, epoch = parts
         except ValueError:
             raise refused from None
         expires = issued + self.token_lifetime.total_seconds() if self.token_lifetime else None
-        if token_verb != verb or epoch != self._epoch:
+        if epoch != self._epoch:
             raise refused
         if expires is not None and moment.timestamp() > expires:
             raise refused

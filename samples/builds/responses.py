@@ -3,7 +3,7 @@
 import json
 from xml.sax.saxutils import escape
 
-from tailrace.domains.builds.sample_backend.log import Answer, Notification
+from tailrace.samples.builds.log import Answer, Notification
 
 
 def as_json(answer: Answer) -> bytes:
