@@ -6,10 +6,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
 from tailrace.samples.timeline.month import as_gpx, month
+from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 
 WALK = Path(__file__).with_name("cerknica.gpx")
 WALK_SECONDS, MONTH_SECONDS = 30, 120
@@ -28,7 +28,7 @@ def seed_timeline() -> str:
         _import(admin, WALK.read_bytes(), "walk-around-a-lake.gpx", "watch", WALK_SECONDS)
         file = as_gpx(month(yesterday))
         _import(admin, file, "a-month-in-berlin.gpx", "phone", MONTH_SECONDS)
-    except (ImportRejected, StorageUnavailable) as error:
+    except (StorageUnavailable, UploadRejected) as error:
         return f"The timeline samples were not imported: {error}"
     return ""
 
