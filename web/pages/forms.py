@@ -1,4 +1,4 @@
-"""Base class of the forms of the pages."""
+"""What the forms of the pages share: their base class, and errors as sentences."""
 
 from typing import Any
 
@@ -10,3 +10,9 @@ class PageForm(forms.BaseForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
+
+
+def sentence(error: object) -> str:
+    """Return the text of an error with a capital letter and a period."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

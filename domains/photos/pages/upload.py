@@ -20,7 +20,7 @@ from tailrace.domains.photos.uploads.ingest import (
 )
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, show
 from tailrace.web.pages.uploads import upload_page
 from tailrace.web.time_zones import zone_of
@@ -54,7 +54,7 @@ class UploadForm(PageForm, forms.Form):
         try:
             return at and in_utc(at)
         except ValueError as error:
-            raise forms.ValidationError(f"{str(error).capitalize()}.") from None
+            raise forms.ValidationError(sentence(error)) from None
 
 
 def _too_large(request: PersonRequest) -> HttpResponse:
@@ -76,7 +76,7 @@ def upload(request: PersonRequest) -> HttpResponse:
         except UploadRejected as error:
             for fault in error.errors:
                 name = fault.field if fault.field in form.fields else None
-                form.add_error(name, f"{fault.message[:1].upper()}{fault.message[1:]}.")
+                form.add_error(name, sentence(fault.message))
         except DecoderBusy as error:
             form.add_error(None, "Too many pictures are being processed. Try again in a moment.")
             response = _show(request, form, status=503)

@@ -10,13 +10,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.protection.files.download import file_response
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
-from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
+from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.voices import uploads
 from tailrace.domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
 from tailrace.domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
+from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response
 from tailrace.web.pages.uploads import upload_page
 
@@ -60,8 +61,7 @@ def voices(request: PersonRequest) -> HttpResponse:
                 uploads.record(request.user, file.read(), file.name)
                 message = "The recording is being compared."
         except VoiceRejected as error:
-            text = str(error)
-            form.add_error("file", f"{text[:1].upper()}{text[1:]}.")
+            form.add_error("file", sentence(error))
         except OSError as error:
             form.add_error(None, f"Files cannot be stored now: {error.strerror}. Try again later.")
         else:
@@ -101,7 +101,7 @@ def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
 
 def _recordings(request: PersonRequest) -> str:
     user_recordings = Recording.objects.filter(user=request.user)
-    rows, older = newest_first(request, user_recordings)
+    rows, older = list_page(request, user_recordings)
     under_way = user_recordings.filter(state=Recording.State.PENDING).exists()
     context, template = (
         {"recordings": rows, "older": older},

@@ -30,12 +30,12 @@ from tailrace.domains.records.visibility import visible_depositions, visible_fil
 from tailrace.events.models import Event
 from tailrace.jobs.chain import Chain, chain_of
 from tailrace.web import budget
+from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response, render_live
 from tailrace.web.pages.uploads import upload_page
-from tailrace.web.pagination import InvalidCursor, decode, encode
 
-PAGE_SIZE = 20
 SECONDS, SECONDS_WHEN_DONE = 2, 30
 """Between two looks at a chain: while jobs of it are under way, and afterwards."""
 SHOWN_WAITING = 20
@@ -46,18 +46,13 @@ DECIDED = {"approve": "approved", "reject": "rejected"}
 @for_person
 def depositions(request: PersonRequest) -> HttpResponse:
     """List the person's depositions, and for curators those that wait for them."""
-    rows = Deposition.objects.filter(submitted_by=request.user).order_by("-pk")
-    if after := request.GET.get("after", ""):
-        try:
-            rows = rows.filter(pk__lt=decode(after, int)[0])
-        except InvalidCursor:
-            raise Http404 from None
-    page = list(rows[: PAGE_SIZE + 1])
+    rows = Deposition.objects.filter(submitted_by=request.user)
+    page, older = list_page(request, rows)
     waiting = Deposition.objects.filter(state=Deposition.State.VALID).order_by("-pk")
     is_curator = request.user.has_perm(decisions.CURATE)
     context = {
-        "rows": page[:PAGE_SIZE],
-        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
+        "rows": page,
+        "older": older,
         "is_curator": is_curator,
         "waiting": waiting[:SHOWN_WAITING] if is_curator else [],
     }
@@ -86,7 +81,7 @@ def deposit(request: PersonRequest) -> HttpResponse:
             )
         except DepositionRefused as error:
             name = "file" if error.field == "files" else None
-            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
+            form.add_error(name, sentence(error.message))
         except StorageUnavailable as error:
             form.add_error(None, f"{error}. Try again later.")
         else:

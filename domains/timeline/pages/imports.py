@@ -28,13 +28,12 @@ from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.lists import list_page, render_live_list
 from tailrace.web.pages.live import live_response, render_live
 from tailrace.web.pages.uploads import upload_page
-from tailrace.web.pagination import InvalidCursor, decode, encode
 
-PAGE_SIZE = 20
 DECISIONS = {
     "promote": (decisions.promote_now, "The import is being promoted."),
     "cancel": (
@@ -78,7 +77,7 @@ def imports(request: PersonRequest) -> HttpResponse:
             row = receive(request.user, file, file.size, file.name, form.cleaned_data["device"])
         except ImportRejected as error:
             name = error.field if error.field in form.fields else None
-            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
+            form.add_error(name, sentence(error.message))
         except StorageUnavailable as error:
             form.add_error(None, f"{error}. Try again later.")
         else:
@@ -132,8 +131,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     try:
         call(row.pk)
     except NotNow as error:
-        text = str(error)
-        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+        messages.error(request, sentence(error))
     else:
         messages.success(request, message)
     return redirect("timeline:import", row.pk)
@@ -160,25 +158,13 @@ def _show(
 
 
 def _list(request: PersonRequest) -> str:
-    after = request.GET.get("after", "")
-    rows = Import.objects.filter(user=request.user).select_related("device").order_by("-pk")
-    if after:
-        try:
-            rows = rows.filter(pk__lt=decode(after, int)[0])
-        except InvalidCursor:
-            raise Http404 from None
-    page = list(rows[: PAGE_SIZE + 1])
+    imports = Import.objects.filter(user=request.user).select_related("device")
+    page, older = list_page(request, imports)
     now = database_now()
-    shown = [_shown(row, now) for row in page[:PAGE_SIZE]]
-    context = {
-        "rows": shown,
-        "after": after,
-        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
-    }
-    address = f"{reverse('timeline:imports_list')}?after={after}&"
-    return render_live(
-        request, "tailrace/timeline/imports_list.html", context, address, seconds=_seconds(*page)
-    )
+    context = {"rows": [_shown(row, now) for row in page], "older": older}
+    address, seconds = reverse("timeline:imports_list"), _seconds(*page)
+    template = "tailrace/timeline/imports_list.html"
+    return render_live_list(request, template, context, address, seconds=seconds)
 
 
 def _part(request: PersonRequest, row: Import) -> str:
