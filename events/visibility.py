@@ -1,7 +1,6 @@
 """The one rule for who may read an event. Every way out asks it: pages, API, feeds, mails, buses.
 
     EventType.readers ──► readers_of ──► may_read    a user
-                                    ├──► public      everybody
                                     └──► admits      a user or a group, one event
 
 It is closed: nobody may read an event whose type is not declared here, or fails to answer. During a
@@ -70,12 +69,6 @@ def _ask(find: Find, events: Sequence[Recorded]) -> Mapping[int, Readers | None]
             log.exception("events.readers_failed", event_id=events[0].id, type=events[0].type)
             return {}
     return {id: who for event in events for id, who in _ask(find, [event]).items()}
-
-
-def public(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of those events that everybody may read."""
-    events = list(events)
-    return {event.id for event in events} - readers_of(events).keys()
 
 
 def may_read(user: User, events: Iterable[Recorded]) -> set[int]:

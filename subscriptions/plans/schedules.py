@@ -33,11 +33,6 @@ class NextRun:
     at: datetime
 
 
-def schedule_for(subscription: PlanSubscription) -> None:
-    """Make the schedules of a subscription those of its plan; see `write_schedules`."""
-    write_schedules([subscription])
-
-
 def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
     """Make the schedules of these subscriptions exactly those of their plans, in the caller's
     transaction, which has locked the subscriptions.

@@ -10,10 +10,10 @@ from tailrace.domains.records.api.deposition_request import openapi_body, read_d
 from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.errors import (
+    DecisionRefused,
     DepositionRefused,
     FilesTooLarge,
     LimitReached,
-    NotNow,
     StorageUnavailable,
 )
 from tailrace.domains.records.depositions.receive import (
@@ -116,7 +116,7 @@ def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
     user = caller(request).user
     try:
         return deposition_out(decisions.approve(_row(id).pk, user))
-    except NotNow as error:
+    except DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 
@@ -126,7 +126,7 @@ def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> Depositi
     user = caller(request).user
     try:
         return deposition_out(decisions.reject(_row(id).pk, user, body.reason))
-    except NotNow as error:
+    except DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 

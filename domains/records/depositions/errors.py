@@ -21,5 +21,5 @@ class StorageUnavailable(Exception):
     """Files cannot be written now."""
 
 
-class NotNow(Exception):
-    """The deposition or record is in a state that does not allow this."""
+class DecisionRefused(Exception):
+    """The state of the deposition or record does not allow the decision, or its reason is wrong."""

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.errors import (
+    DecisionRefused,
     DepositionRefused,
-    NotNow,
     StorageUnavailable,
 )
 from tailrace.domains.records.depositions.events import event_id
@@ -127,7 +127,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
             form = ReasonForm(request.POST)
             reason = form.cleaned_data["reason"] if form.is_valid() else ""
             decisions.reject(row.pk, request.user, reason)
-    except NotNow as error:
+    except DecisionRefused as error:
         messages.error(request, f"Not done: {error}.")
     else:
         messages.success(request, f"Deposition {row.pk} is {DECIDED[action]}.")
