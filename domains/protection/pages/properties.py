@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db.models import Count
@@ -16,6 +15,7 @@ from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.properties import watch
 from tailrace.domains.protection.properties.advice import advice
 from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from tailrace.domains.protection.properties.save import MAX_DOCUMENTS
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page
@@ -83,7 +83,7 @@ def one_property(request: PersonRequest, id: int) -> HttpResponse:
             {"change": change, "advice": advice(change.kind, change.severity)} for change in changes
         ],
         "older": older,
-        "most_documents": settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY,
+        "most_documents": MAX_DOCUMENTS,
     }
     return show_page(request, "tailrace/protection/property.html", context)
 

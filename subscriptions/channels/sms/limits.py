@@ -9,6 +9,8 @@ from django.utils.crypto import salted_hmac
 from tailrace.jobs.destinations.rate_limit import take_from_window
 
 DAY = 86_400.0
+CODES_PER_DAY = 5
+"""Codes that a user may ask for and a number gets, to confirm the number."""
 
 
 class Left:
@@ -34,9 +36,9 @@ def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
 
 
 def take_code(user: int, phone: str) -> bool:
-    """Count one more code; False if the user or the number has had SMS_CODES_PER_DAY."""
+    """Count one more code; False if the user or the number has had CODES_PER_DAY."""
     names = {f"{name}:code": 1 for name in _names(user, phone)}
-    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY).values())
+    return all(take_from_window(names, CODES_PER_DAY, DAY).values())
 
 
 def _names(user: int, phone: str) -> tuple[str, str]:

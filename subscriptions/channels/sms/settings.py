@@ -35,7 +35,5 @@ class SmsSettings(AppSettings):
     """the token of that account"""
     SMS_PER_DAY: PositiveInt = 50
     """text messages that a user and a number get per day, at most, codes included"""
-    SMS_CODES_PER_DAY: PositiveInt = 5
-    """codes that a user may ask for and a number gets per day, at most, to confirm the number"""
     SMS_FROM: str = ""
     """sender of text messages: a number, or the SID of a messaging service"""
