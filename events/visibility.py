@@ -1,7 +1,6 @@
 """Decide who may read an event. All pages, the API, feeds, mails and buses use this module.
 
     EventType.readers ──► readers_of ──► may_read    a user
-                                    ├──► public      everybody
                                     └──► admits      a user or a group, one event
 
 If `EventType.readers` fails, no user may read the event. If the event's type is not declared, its
@@ -73,12 +72,6 @@ def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int,
             log.exception("events.readers_failed", event_id=events[0].id, type=events[0].type)
             return {}
     return {id: readers for event in events for id, readers in _find_readers(find, [event]).items()}
-
-
-def public(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of the events that everybody may read."""
-    events = list(events)
-    return {event.id for event in events} - readers_of(events).keys()
 
 
 def may_read(user: User, events: Iterable[Recorded]) -> set[int]:

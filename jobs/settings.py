@@ -27,8 +27,6 @@ class JobsSettings(AppSettings):
     JOBS_WAKE: Literal["thread", "inline"] = "thread"
     """where wake-ups are sent after a commit: in a thread of the process, or in the thread of the
     publisher"""
-    JOBS_TICK_SECONDS: int = Field(1, ge=1, le=60)
-    """seconds between two checks for due queues"""
     JOBS_SWEEP_SECONDS: int = Field(15, ge=1, le=3600)
     """seconds between two sweeps"""
     JOBS_ERROR_REPORTERS: Names = ["tailrace.jobs.report.to_log"]

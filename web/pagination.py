@@ -40,6 +40,15 @@ def older_than(rows: QuerySet[M], column: str, time: datetime, id: int) -> Query
     return rows.filter(Q(**{f"{column}__lt": time}) | Q(pk__lt=id), **{f"{column}__lte": time})
 
 
+def page_by_id(rows: QuerySet[M], cursor: str | None, size: int) -> tuple[list[M], str]:
+    """Return a page of rows, sorted by id, newest first, and the cursor of the next page ("" if
+    there is none). Raises InvalidCursor."""
+    if cursor is not None:
+        rows = rows.filter(pk__lt=decode(cursor, int)[0])
+    page = list(rows.order_by("-pk")[: size + 1])
+    return page[:size], encode(page[size - 1].pk) if len(page) > size else ""
+
+
 def page_by_time(
     rows: QuerySet[M], column: str, cursor: str | None, size: int
 ) -> tuple[list[M], str]:

@@ -19,5 +19,3 @@ class WebSettings(AppSettings):
     """requests of a user that may come at once"""
     API_MAX_BODY_BYTES: int = Field(1_048_576, ge=1024)
     """maximum size of a request body, in bytes"""
-    API_MAX_BATCH: PositiveInt = 100
-    """maximum number of events in one request"""

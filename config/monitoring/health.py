@@ -67,7 +67,7 @@ def database(request: HttpRequest) -> dict[str, Any]:
         return away | (dict.fromkeys(UNKNOWN) if is_monitoring else {})
 
 
-def causes(now: verdict.Verdict) -> list[dict[str, Any]]:
+def causes(now: verdict.Health) -> list[dict[str, Any]]:
     """Return the causes for JSON, without their private parts."""
     return [
         {

@@ -1,10 +1,8 @@
 """Record the changes of metadata that events report, in the events' transaction."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
-from django.dispatch import receiver
 
 from tailrace.db import clock
 from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
@@ -22,7 +20,7 @@ from tailrace.domains.builds.event_types.people import RelationshipCreate, Relat
 from tailrace.domains.builds.models import UnreadChange
 from tailrace.domains.builds.references import package_of
 from tailrace.events.publish import Recorded
-from tailrace.events.signals import published
+from tailrace.events.signals import on_published
 
 METADATA_CHANGES = (
     CreateProject,
@@ -47,8 +45,8 @@ def changed_by(event: Recorded) -> PackageRef | None:
     return None
 
 
-@receiver(published, dispatch_uid="builds.changes")
-def record_changes(events: Sequence[Recorded], **kwargs: Any) -> None:
+@on_published(*METADATA_CHANGES, Commit)
+def record_changes(events: Sequence[Recorded]) -> None:
     """Record the projects and packages whose metadata has to be read again.
 
     Until it is read, the old metadata is not used to choose readers and recipients: see

@@ -90,8 +90,6 @@ class BuildsSettings(AppSettings):
     is unknown"""
     OBS_TIMEOUT_SECONDS: PositiveInt = 30
     """seconds after which a backend that does not respond is considered down"""
-    OBS_METADATA_SECONDS: PositiveInt = 5
-    """timeout in seconds of a request for the metadata of a project or package"""
     OBS_LOG_TAIL_BYTES: int = Field(18 * 1024, ge=0, le=1024 * 1024)
     """bytes from the end of the build log to show in mails about failed builds; 0: no log"""
     OBS_WEB_URL: Annotated[str, Url(("https", "http"))] = ""

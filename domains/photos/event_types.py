@@ -1,7 +1,7 @@
 """The event types of photos and gatherings."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +16,8 @@ from tailrace.subscriptions.types.subscribable import Subscribable
 
 PHOTOS_PER_EVENT = 100
 """Photos per PlacesRequested event."""
+PLACE_GAP = timedelta(minutes=10)
+"""Maximum time between a photo without a location and the points from which it gets one."""
 
 
 class PhotosEvent(Subscribable, EventType):
@@ -102,7 +104,7 @@ class PlacesRequested(PhotosEvent):
                 {
                     "user_id": user_id,
                     "photos": [{"photo": id, "taken_at": taken_at} for id, taken_at in chunk],
-                    "within_seconds": settings.PHOTOS_PLACE_GAP_MINUTES * 60,
+                    "within_seconds": int(PLACE_GAP.total_seconds()),
                 },
                 source="photos",
                 source_id=f"places/{origin}/{chunk[0][0]}-{chunk[-1][0]}" if origin else "",

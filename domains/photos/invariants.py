@@ -1,8 +1,5 @@
 """The invariants of photos, gatherings and uploads."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from django.conf import settings
 
 from tailrace.domains.photos.deletion import files, originals
@@ -25,12 +22,8 @@ class PhotosGather(PhotosSweep):
     """
 
     name = "photos.photos_gather"
-
-    def find(self) -> Sequence[Any]:
-        return unassigned.find_unassigned_photos()
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return unassigned.requeue_photos_for_clustering(violations)
+    found_by = unassigned.find_unassigned_photos
+    repaired_by = unassigned.requeue_photos_for_clustering
 
 
 class ActiveGatheringsGrow(PhotosSweep):
@@ -40,24 +33,16 @@ class ActiveGatheringsGrow(PhotosSweep):
     """
 
     name = "photos.active_gatherings_grow"
-
-    def find(self) -> Sequence[Any]:
-        return inactive.find_inactive_gatherings()
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return inactive.finalize_inactive_gatherings(violations)
+    found_by = inactive.find_inactive_gatherings
+    repaired_by = inactive.finalize_inactive_gatherings
 
 
 class GatheringsAreTheirPhotos(PhotosSweep):
     """The count, centroid and times of each gathering agree with its photos."""
 
     name = "photos.gatherings_are_their_photos"
-
-    def find(self) -> Sequence[Any]:
-        return inconsistent.find_inconsistent_gatherings()
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return inconsistent.repair_gatherings(violations)
+    found_by = inconsistent.find_inconsistent_gatherings
+    repaired_by = inconsistent.repair_gatherings
 
 
 class FilesOfDeletedPhotosAreGone(Invariant):
@@ -68,12 +53,8 @@ class FilesOfDeletedPhotosAreGone(Invariant):
 
     name = "photos.files_of_deleted_photos_are_gone"
     every = 600
-
-    def find(self) -> Sequence[Any]:
-        return files.find_lost(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return files.enqueue_deletion(violations)
+    found_by = files.find_lost
+    repaired_by = files.enqueue_deletion
 
 
 class OriginalsExpire(Invariant):
@@ -85,12 +66,8 @@ class OriginalsExpire(Invariant):
     name = "photos.originals_expire"
     every = 600
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return originals.find_expired(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return originals.delete_originals(violations)
+    found_by = originals.find_expired
+    repaired_by = originals.delete_originals
 
 
 class UploadsEnd(Invariant):
@@ -101,9 +78,5 @@ class UploadsEnd(Invariant):
 
     name = "photos.uploads_end"
     every = 600
-
-    def find(self) -> Sequence[Any]:
-        return cleanup.find_ended_uploads(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return cleanup.delete_uploads(violations)
+    found_by = cleanup.find_ended_uploads
+    repaired_by = cleanup.delete_uploads

@@ -20,9 +20,6 @@ class PhotosSettings(AppSettings):
     """minutes within which photos form a gathering"""
     PHOTOS_MIN_FOR_GATHERING: int = Field(5, ge=2, le=1000)
     """number of photos that form a gathering"""
-    PHOTOS_PLACE_GAP_MINUTES: int = Field(10, ge=1, le=1440)
-    """maximum minutes between a photo without a location and the points of its owner's timeline
-    from which it gets its location"""
     PHOTOS_SWEEP_SECONDS: int = Field(300, ge=1, le=86_400)
     """seconds between two sweeps of the photos"""
     PHOTOS_SWEEP_LOOKBACK_MINUTES: int = Field(60, ge=1, le=10_080)

@@ -21,15 +21,13 @@ class ValuesByNewestKeys(Invariant):
     name = "protection.values_by_newest_keys"
     every = 60
     limit = 500
+    repaired_by = items.rewrite
 
     def find(self) -> Sequence[Any]:
         newest = values.key_ids()
         # An index serves `<` and `>`, but not `!=`.
         older = WatchlistItem.objects.filter(Q(key_ids__lt=newest) | Q(key_ids__gt=newest))
         return list(older.order_by("pk").select_for_update(skip_locked=True)[: self.limit])
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return items.rewrite(violations)
 
 
 class RemovalsHaveTheirJob(Invariant):
@@ -42,12 +40,8 @@ class RemovalsHaveTheirJob(Invariant):
     name = "protection.removals_have_their_job"
     every = 60
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return repairs.requests_without_job(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.enqueue_or_park(violations)
+    found_by = repairs.requests_without_job
+    repaired_by = repairs.enqueue_or_park
 
 
 class RemovalsByNewestKey(Invariant):
@@ -59,12 +53,8 @@ class RemovalsByNewestKey(Invariant):
     name = "protection.removals_by_newest_key"
     every = 60
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return repairs.requests_with_older_keys(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.encrypt_again(violations)
+    found_by = repairs.requests_with_older_keys
+    repaired_by = repairs.encrypt_again
 
 
 class FilesHaveOwners(Invariant):
@@ -76,10 +66,5 @@ class FilesHaveOwners(Invariant):
     name = "protection.files_have_owners"
     every = 600
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return storage.find_unowned(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        storage.release(violations)
-        return len(violations)
+    found_by = storage.find_unowned
+    repaired_by = storage.release

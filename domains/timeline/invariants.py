@@ -1,8 +1,5 @@
 """The invariants of imports, staged points, files and announcements."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from tailrace.domains.timeline.imports import repairs
 from tailrace.domains.timeline.live import announce
 from tailrace.jobs.maintenance.invariant import Invariant
@@ -17,12 +14,8 @@ class ImportsHaveTheirJob(Invariant):
     name = "timeline.imports_have_their_job"
     every = 60
     limit = 100
-
-    def find(self) -> Sequence[Any]:
-        return repairs.without_job(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.enqueue_again(violations)
+    found_by = repairs.without_job
+    repaired_by = repairs.enqueue_again
 
 
 class CancelledJobsEndImports(Invariant):
@@ -34,12 +27,8 @@ class CancelledJobsEndImports(Invariant):
     name = "timeline.cancelled_jobs_end_imports"
     every = 15
     limit = 100
-
-    def find(self) -> Sequence[Any]:
-        return repairs.cancelled_by_operators(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.end_cancelled(violations)
+    found_by = repairs.cancelled_by_operators
+    repaired_by = repairs.end_cancelled
 
 
 class UploadsEnd(Invariant):
@@ -51,12 +40,8 @@ class UploadsEnd(Invariant):
     name = "timeline.uploads_end"
     every = 600
     limit = 100
-
-    def find(self) -> Sequence[Any]:
-        return repairs.unfinished_uploads(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.delete_unfinished_uploads(violations)
+    found_by = repairs.unfinished_uploads
+    repaired_by = repairs.delete_unfinished_uploads
 
 
 class PartitionsBelongToImports(Invariant):
@@ -68,12 +53,8 @@ class PartitionsBelongToImports(Invariant):
     name = "timeline.partitions_belong_to_imports"
     every = 300
     limit = 1000
-
-    def find(self) -> Sequence[Any]:
-        return repairs.abandoned_partitions(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.drop_partitions(violations)
+    found_by = repairs.abandoned_partitions
+    repaired_by = repairs.drop_partitions
 
 
 class FilesBelongToImports(Invariant):
@@ -85,12 +66,8 @@ class FilesBelongToImports(Invariant):
     name = "timeline.files_belong_to_imports"
     every = 3600
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return repairs.files_without_import(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.delete_files(violations)
+    found_by = repairs.files_without_import
+    repaired_by = repairs.delete_files
 
 
 class FilesExpire(Invariant):
@@ -102,12 +79,8 @@ class FilesExpire(Invariant):
     name = "timeline.files_expire"
     every = 600
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return repairs.expired_files(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.delete_expired_files(violations)
+    found_by = repairs.expired_files
+    repaired_by = repairs.delete_expired_files
 
 
 class HistoryEnds(Invariant):
@@ -119,12 +92,8 @@ class HistoryEnds(Invariant):
     name = "timeline.history_ends"
     every = 3600
     limit = 500
-
-    def find(self) -> Sequence[Any]:
-        return repairs.old_imports(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.forget(violations)
+    found_by = repairs.old_imports
+    repaired_by = repairs.forget
 
 
 class PointsAreAnnounced(Invariant):
@@ -136,9 +105,5 @@ class PointsAreAnnounced(Invariant):
     name = "timeline.points_are_announced"
     every = 60
     limit = 1000
-
-    def find(self) -> Sequence[Any]:
-        return announce.overdue(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return announce.enqueue_announcements(violations)
+    found_by = announce.overdue
+    repaired_by = announce.enqueue_announcements

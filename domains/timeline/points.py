@@ -15,7 +15,6 @@ Point = tuple[int, int, int, float | None, float | None, float | None, float | N
 MAX_LON = 1_800_000_000
 MAX_LAT = 900_000_000
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
 EARLIEST = 631_152_000 * SECOND
 """1990-01-01. Earlier times come from clocks that are not set."""
 
@@ -25,8 +24,6 @@ NO_TIME = "no time"
 TOO_EARLY = "time before 1990"
 TOO_LATE = "time more than a day ahead"
 UNPARSABLE = "unparsable value"
-REASONS = (NO_COORDINATES, OUT_OF_RANGE, NO_TIME, TOO_EARLY, TOO_LATE, UNPARSABLE)
-"""All reasons for which points are rejected."""
 
 
 def fault(recorded_at: int, lon: int, lat: int, latest: int) -> str | None:

@@ -225,11 +225,6 @@ class Worker:
         """The version of its code: see `code_version`."""
         return str(self.facts.get("code", ""))
 
-    @property
-    def code_at(self) -> datetime | None:
-        """When a file of its code was last changed."""
-        return _time(self.facts.get("code_at"))
-
 
 def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None

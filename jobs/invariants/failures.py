@@ -1,7 +1,5 @@
 """Failures: each failed job is in a failure group, so that the page of failures shows it."""
 
-from collections.abc import Sequence
-
 from tailrace.db.query import query
 from tailrace.jobs.failures.fill_in import group
 from tailrace.jobs.maintenance.invariant import Invariant
@@ -19,9 +17,7 @@ class FailedHasGroup(Invariant):
 
     name = "jobs.failed_without_group"
     advice = "the job is added to the group of its last error"
+    repaired_by = group
 
     def find(self) -> list[int]:
         return [id for (id,) in query(_UNGROUPED, limit=self.limit)]
-
-    def repair(self, violations: Sequence[int]) -> int:
-        return group(violations)

@@ -68,7 +68,6 @@ class Heartbeat:
             "pid": pid,
             "started_at": datetime.now(UTC).isoformat(),
             "code": code.digest,
-            "code_at": code.changed_at.isoformat(),
         }
 
     def record_when_due(self) -> float:

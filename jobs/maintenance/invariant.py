@@ -5,7 +5,7 @@ Write a subclass in `invariants.py` of any installed app. The sweeper checks it 
 `manage.py fsck` at any time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from tailrace.events.discovery import Described, subclasses
@@ -14,10 +14,11 @@ from tailrace.events.discovery import Described, subclasses
 class Invariant(Described):
     """A statement that should be true. The docstring describes it in reports.
 
-    `find` and `repair` run in one transaction with time limits; an invariant is checked by one
-    sweep at a time. `find` must be bounded and indexed. `repair` must be safe to repeat, use the
-    same code that makes such changes elsewhere, and send messages or requests only on commit. If
-    other code normally keeps the invariant, `find` must leave it enough time to do so.
+    Set the functions `found_by` and `repaired_by`, or override `find` and `repair`. Both run in one
+    transaction with time limits; an invariant is checked by one sweep at a time. `find` must be
+    bounded and indexed. `repair` must be safe to repeat, use the same code that makes such changes
+    elsewhere, and send messages or requests only on commit. If other code normally keeps the
+    invariant, `find` must leave it enough time to do so.
     """
 
     name: ClassVar[str] = ""
@@ -30,9 +31,17 @@ class Invariant(Described):
     in_batches: ClassVar[bool] = False
     """`find` and `confirm` read in many short transactions of their own; only without `every`."""
 
+    found_by: ClassVar[Callable[[int], Iterable[Any]] | None] = None
+    """A function that takes `limit` and returns the violations."""
+    repaired_by: ClassVar[Callable[[Sequence[Any]], int] | None] = None
+    """A function that repairs violations and returns how many it repaired."""
+
     def find(self) -> Iterable[Any]:
         """Return the violations (ids, names or tuples), at most `limit`."""
-        raise NotImplementedError
+        found_by = type(self).found_by
+        if found_by is None:
+            raise NotImplementedError
+        return found_by(self.limit)
 
     def confirm(self, violations: Sequence[Any]) -> list[Any]:
         """Return the given violations that still exist: the second check of `manage.py fsck`."""
@@ -41,12 +50,15 @@ class Invariant(Described):
 
     def repair(self, violations: Sequence[Any]) -> int:
         """Repair these violations; return how many were repaired."""
-        raise NotImplementedError
+        repaired_by = type(self).repaired_by
+        if repaired_by is None:
+            raise NotImplementedError
+        return repaired_by(violations)
 
     @property
     def repairs(self) -> bool:
         """Whether there is a repair."""
-        return type(self).repair is not Invariant.repair
+        return type(self).repaired_by is not None or type(self).repair is not Invariant.repair
 
 
 def all_invariants() -> list[Invariant]:

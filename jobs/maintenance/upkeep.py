@@ -46,6 +46,7 @@ POSTPONED_SECONDS = 15.0
 """When work at the start is tried again after it was blocked by a lock."""
 REPEAT_SECONDS = 60.0
 """A repeated error is logged again after this time."""
+TICK_SECONDS = 1.0
 PERIOD_SECONDS = 60.0
 """Seconds between two sums of queue periods."""
 HISTORY_SECONDS = 10.0
@@ -195,7 +196,7 @@ class Upkeep:
         until each has succeeded once.
         """
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
-        tick_duty = Duty("tick", settings.JOBS_TICK_SECONDS, tick)
+        tick_duty = Duty("tick", TICK_SECONDS, tick)
         slow_duties = [
             Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
             Duty("prune", settings.JOBS_PRUNE_SECONDS, prune),

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from django.conf import settings
 from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -28,6 +27,8 @@ BATCHED = "application/cloudevents-batch+json"
 BINARY = "application/json"
 KIND = "not-a-cloud-event"
 PREFIX = "ce-"
+MAX_BATCH = 100
+"""Events of one request."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.I)
 _NAME = re.compile(r"[a-z0-9]+", re.ASCII)
@@ -119,11 +120,10 @@ def read(request: HttpRequest) -> list[ReceivedEvent]:
 
 def _batch(request: HttpRequest) -> list[Any]:
     batch = request_body.parse(request.body)
-    limit = settings.API_MAX_BATCH
     if not isinstance(batch, list):
         raise wrong_body("a batch must be an array of events", KIND)
-    if len(batch) > limit:
-        detail = f"the batch has {len(batch)} events; the limit is {limit} (API_MAX_BATCH)"
+    if len(batch) > MAX_BATCH:
+        detail = f"the batch has {len(batch)} events; the limit is {MAX_BATCH}"
         raise Problem(413, detail)
     return batch
 

@@ -116,6 +116,7 @@ class DigestsAreOwed(Invariant):
 
     name = "subscriptions.digests_are_owed"
     every = 60
+    repaired_by = digests.enqueue_digests
 
     def find(self) -> Sequence[Any]:
         due = Digest.objects.filter(
@@ -135,6 +136,3 @@ class DigestsAreOwed(Invariant):
                 for key in jobs.values_list("unique_key", flat=True):
                     unsent.pop(key or "", None)
         return list(unsent.values())
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return digests.enqueue_digests(violations)

@@ -22,7 +22,7 @@ from tailrace.subscriptions.channels.webhook.message import body_of_sample
 from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.security.confirmation import confirmed
 
@@ -104,7 +104,7 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an endpoint and its messages, newest first. With `?before=`, the id of a message, show
+    """Show an endpoint and its messages, newest first. With `?after=`, the id of a message, show
     only older messages; with `?list=`, only waiting, delivered or failed messages."""
     return _show_one(request, _find(request, id))
 
@@ -169,7 +169,7 @@ def recover(request: PersonRequest, id: int) -> HttpResponse:
         try:
             recovery.start(endpoint, values["what"], values["since"], request.user)
         except EndpointError as error:
-            form.add_error(None, _sentence(error))
+            form.add_error(None, sentence(error))
         else:
             messages.success(request, "Started. Its progress is shown below.")
             return redirect("my_endpoint_recover", endpoint.pk)
@@ -226,7 +226,7 @@ def test(request: PersonRequest, id: int) -> HttpResponse:
     try:
         endpoints.send_test(endpoint, request.POST.get("type", ""))
     except EndpointError as error:
-        messages.error(request, _sentence(error))
+        messages.error(request, sentence(error))
     return redirect("my_endpoint", endpoint.pk)
 
 
@@ -239,7 +239,7 @@ def rotate(request: PersonRequest, id: int) -> HttpResponse:
     try:
         secret = endpoints.rotate(endpoint)
     except EndpointError as error:
-        messages.error(request, _sentence(error))
+        messages.error(request, sentence(error))
         return redirect("my_endpoint", endpoint.pk)
     return _show_one(request, endpoint, secret=secret)
 
@@ -276,15 +276,10 @@ def _run(
     try:
         action()
     except EndpointError as error:
-        messages.error(request, _sentence(error))
+        messages.error(request, sentence(error))
     else:
         messages.success(request, message)
     return redirect("my_endpoint", endpoint.pk)
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _show_list(
@@ -300,7 +295,7 @@ def _show_list(
 
 
 def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> HttpResponse:
-    before, name = request.GET.get("before", ""), request.GET.get("list", "")
+    before, name = request.GET.get("after", ""), request.GET.get("list", "")
     if (before and not _is_id(before)) or (name and name not in message_list.LISTS):
         raise Http404
     page, older = message_list.page_of(endpoint, PAGE, int(before or 0) or None, name)
@@ -308,6 +303,7 @@ def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> H
         "secret": secret,
         "messages_of_endpoint": page,
         "older": older,
+        "query": f"list={name}" if name else "",
         "list": name,
         "lists": ["", *message_list.LISTS],
         "examined": message_list.MAX_EXAMINED,

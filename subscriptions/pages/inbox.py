@@ -69,15 +69,13 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
     only = "unread" in request.GET
     items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
     rows = items[:PAGE]
-    older = ""
-    if len(items) > PAGE:
-        older = urlencode({**({"unread": ""} if only else {}), "after": Position.after(rows[-1])})
     unread = inbox.of(request.user).filter(read_at=None).order_by()
     context = {
         "only": only,
         "unread": _unread(unread),
         "items": _items(request.user, rows),
-        "older": older,
+        "older": str(Position.after(rows[-1])) if len(items) > PAGE else "",
+        "query": "unread=" if only else "",
         "first": "after" not in request.GET,
         "up_to": _newest(unread),
         "groups": any(row.group_id for row in rows),

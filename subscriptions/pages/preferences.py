@@ -17,6 +17,7 @@ from tailrace.subscriptions.models import Block, Device, Preferences
 from tailrace.subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
 from tailrace.web import budget, tokens
 from tailrace.web.models import ApiToken
+from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.security.confirmation import confirmed
 from tailrace.web.time_zones import time_zone_names
@@ -51,7 +52,7 @@ def send_code(request: PersonRequest) -> HttpResponse:
     try:
         confirmation.send_code(request.user)
     except confirmation.PhoneError as error:
-        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        messages.error(request, sentence(error))
     else:
         messages.success(request, "A code is being sent to your phone.")
     return redirect("my_preferences")
@@ -65,7 +66,7 @@ def confirm_phone(request: PersonRequest) -> HttpResponse:
     try:
         confirmation.confirm(request.user, request.POST.get("code", ""))
     except confirmation.PhoneError as error:
-        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        messages.error(request, sentence(error))
     else:
         messages.success(request, "Your phone number is confirmed.")
     return redirect("my_preferences")

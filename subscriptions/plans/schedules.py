@@ -33,11 +33,6 @@ class NextRun:
     at: datetime
 
 
-def schedule_for(subscription: PlanSubscription) -> None:
-    """Write the schedules of a subscription; see `write_schedules`."""
-    write_schedules([subscription])
-
-
 def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
     """Create, update and remove the schedules of these subscriptions, so that they match the plans.
 

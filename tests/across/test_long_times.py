@@ -32,7 +32,6 @@ def ana() -> Program:
 @pytest.fixture
 def start(ana: Program, settings: Settings) -> datetime:
     """Store PHOTOS photos without a place over YEARS; return when they begin."""
-    settings.PHOTOS_PLACE_GAP_MINUTES = 10
     start = now() - YEARS
     first = Photo.objects.create(user=ana.user, storage_key="0", taken_at=start, state="unplaced")
     fields = [field for field in Photo._meta.concrete_fields if not field.generated]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tailrace.domains.builds.backends.client import NotTried, breaker_name
+from tailrace.domains.builds.backends.client import BackendClient, NotTried, breaker_name
 from tailrace.domains.builds.backends.metadata import MetadataClient
 from tailrace.domains.builds.models import Binary
 from tailrace.domains.builds.sources.log_client import LogClient
@@ -33,11 +33,12 @@ def given_up():
 
 
 @pytest.fixture
-def hangs(settings, given_up):
+def hangs(settings, monkeypatch, given_up):
     """A backend that accepts connections and never answers."""
     with hanging(lambda: given_up.append(1)) as port:
         settings.OBS_BACKENDS = {"main": f"http://127.0.0.1:{port}"}
-        settings.OBS_METADATA_SECONDS, settings.OBS_TIMEOUT_SECONDS = 1, 30
+        settings.OBS_TIMEOUT_SECONDS = 30
+        monkeypatch.setattr(BackendClient, "short_seconds", 1.0)
         yield
 
 
@@ -125,8 +126,10 @@ def test_a_long_poll_without_news_is_no_failure(backend, poll, settings, monkeyp
     assert Event.objects.count() == 1
 
 
-def test_a_probe_of_a_slow_log_is_a_short_request(backend, poll, poller, settings, clock):
-    settings.OBS_METADATA_SECONDS = 1
+def test_a_probe_of_a_slow_log_is_a_short_request(
+    backend, poll, poller, settings, monkeypatch, clock
+):
+    monkeypatch.setattr(BackendClient, "short_seconds", 1.0)
     backend.add(2)
     poll()
     breaker.record_failure(breaker_name("main"), "away", at_once=True)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from pydantic import ValidationError
 
 from tailrace.domains.builds.event_types.base import BuildsEvent, allow_incomplete
@@ -15,6 +16,8 @@ from tailrace.events.discovery import subclasses
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.events.types import get_type
+from tailrace.jobs.models import Job
+from tailrace.jobs.search import find
 
 CATALOGUE = json.loads(
     (Path(__file__).parents[1] / "data" / "obs" / "event-catalogue.json").read_text()
@@ -143,3 +146,12 @@ def test_the_file_list_of_a_huge_upload_is_cut_and_not_quarantined(db):
     (event,) = publish([NewEvent("builds.upload", values, source="obs:main:1")], outside=True)
     assert event.type == "builds.upload"
     assert len(event.raw_payload["filename"]) == 801
+
+
+@pytest.mark.django_db
+def test_the_jobs_of_a_request_are_found_by_its_number() -> None:
+    events = publish([NewEvent("builds.request_create", {"number": n}) for n in (4711, 4712)])
+    jobs = [Job.objects.create(handler="builds.report_to_scm", event_id=each.id) for each in events]
+    user = User.objects.create_superuser("ann")
+    matches = find.search(user, "number=4711", Job.objects.filter(pk__in=[j.pk for j in jobs]))
+    assert list(matches.jobs) == [jobs[0]]

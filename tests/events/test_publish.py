@@ -13,9 +13,10 @@ from tailrace.events import context
 from tailrace.events.errors import InvalidPayload, UnknownEventType
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, apublish, publish
+from tailrace.events.signals import on_published, published
 from tailrace.jobs.models import Job
 from tests.kit import PATIENCE, at_once, sessions_that_wait, wait_until
-from tests.sandbox.event_types import Happened
+from tests.sandbox.event_types import Bought, Happened
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +32,21 @@ def test_one_event_is_recorded_and_returned() -> None:
     assert event == Recorded.from_model(row)
     assert row.recorded_at is not None
     assert row.problem == ""
+
+
+def test_a_receiver_gets_the_events_of_its_types_alone() -> None:
+    received = []
+
+    @on_published(Bought)
+    def receive(events: list[Recorded]) -> None:
+        received.append([event.type for event in events])
+
+    try:
+        publish([NewEvent(Happened, {"who": "alice"}), NewEvent(Bought, {"order": 1})])
+        publish(NewEvent(Happened, {"who": "bob"}))
+    finally:
+        assert published.disconnect(dispatch_uid=f"{__name__}.{receive.__qualname__}")
+    assert received == [["test.bought"]]
 
 
 def test_many_events_are_returned_in_their_order() -> None:

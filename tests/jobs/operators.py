@@ -126,7 +126,6 @@ def worker(
         "processes": processes,
         "started_at": clock.now().isoformat(),
         "code": code_version().digest,
-        "code_at": code_version().changed_at.isoformat(),
     }
     return Pulse.objects.create(
         name=f"worker:{node} host:{pid}",

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.sms import confirmation
+from tailrace.subscriptions.channels.sms import confirmation, limits
 from tailrace.subscriptions.channels.webhook import endpoints
 from tailrace.subscriptions.channels.webhook.hosts import wait_for
 from tailrace.subscriptions.models import Endpoint, PhoneCode, Preferences
@@ -124,9 +124,9 @@ def test_an_old_code_and_that_of_another_number_confirm_nothing(
 
 
 def test_nobody_floods_a_number_with_codes(
-    run_jobs: Callable, service: SmsService, clock: Any, settings: Any
+    run_jobs: Callable, service: SmsService, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SMS_CODES_PER_DAY = 3
+    monkeypatch.setattr(limits, "CODES_PER_DAY", 3)
     ann, bob = with_phone("ann"), with_phone("bob")
     clock.stop()
     confirmation.send_code(ann)
@@ -140,7 +140,7 @@ def test_nobody_floods_a_number_with_codes(
     confirmation.send_code(bob)
     clock.step(3600)
     for user in (ann, bob):
-        with pytest.raises(confirmation.PhoneError, match="SMS_CODES_PER_DAY"):
+        with pytest.raises(confirmation.PhoneError, match="3 codes were sent today"):
             confirmation.send_code(user)
     api = Program(bob, "subscriptions:write")
     assert "tomorrow" in problem(api.post("/preferences/phone/code"), 409)["detail"]

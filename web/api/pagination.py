@@ -7,7 +7,7 @@ from django.db.models import Model, QuerySet
 from pydantic import BaseModel, ConfigDict, Field
 
 from tailrace.web.api.schemas import Out
-from tailrace.web.pagination import decode, encode, page_by_time
+from tailrace.web.pagination import page_by_id, page_by_time
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
@@ -37,19 +37,14 @@ class Page(Out, Generic[T]):
     next: str | None = None
 
 
-def newest_first(rows: QuerySet[M], params: PageParams, out: Callable[[M], T]) -> Page[T]:
-    """Return a page of the rows, sorted by id, newest first."""
-    if params.cursor is not None:
-        rows = rows.filter(pk__lt=decode(params.cursor, int)[0])
-    page = list(rows.order_by("-pk")[: params.limit + 1])
-    return page_of(page, params, out, lambda row: encode(row.pk))
-
-
-def newest_first_by(
-    rows: QuerySet[M], column: str, params: PageParams, out: Callable[[M], T]
+def newest_first(
+    rows: QuerySet[M], params: PageParams, out: Callable[[M], T], *, time_column: str = ""
 ) -> Page[T]:
-    """Return a page of the rows, sorted by a time column, newest first."""
-    page, cursor = page_by_time(rows, column, params.cursor, params.limit)
+    """Return a page of the rows, sorted by id or by a time column, newest first."""
+    if time_column:
+        page, cursor = page_by_time(rows, time_column, params.cursor, params.limit)
+    else:
+        page, cursor = page_by_id(rows, params.cursor, params.limit)
     return Page(items=[out(row) for row in page], next=cursor or None)
 
 

@@ -15,7 +15,6 @@ from django.utils.text import slugify
 from tailrace.web.api_docs.fields import Field, Schemas
 from tailrace.web.api_docs.prose import paragraphs, prose
 
-JSON = "application/json"
 FORM = "multipart/form-data"
 
 

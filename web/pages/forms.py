@@ -1,4 +1,4 @@
-"""Base classes of the forms of the pages."""
+"""Base classes of the forms of the pages, and errors as sentences."""
 
 from typing import Any
 
@@ -44,3 +44,9 @@ class CodeForm(PageForm, forms.Form):
         super().__init__(data)
         self.fields["code"].help_text = help_text
         self.fields["code"].widget.attrs.update(attributes)
+
+
+def sentence(error: object) -> str:
+    """Return the text of an error with a capital letter and a period."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -9,6 +9,7 @@ from django.http import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
+from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, View, for_person
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 from tailrace.web.uploads.limits import FORM_BYTES
@@ -48,10 +49,6 @@ def errors_in(form: forms.BaseForm, **fields: str) -> Iterator[None]:
     except UploadRejected as error:
         for field, message in error.errors:
             name = fields.get(field, field)
-            form.add_error(name if name in form.fields else None, _sentence(message))
+            form.add_error(name if name in form.fields else None, sentence(message))
     except StorageUnavailable as error:
-        form.add_error(None, f"{_sentence(str(error))} Try again later.")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+        form.add_error(None, f"{sentence(error)} Try again later.")

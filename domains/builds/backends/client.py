@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self
+from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -117,6 +117,9 @@ class BackendClient:
     Redirects are not followed and proxy variables are not read: a backend is in the same network.
     """
 
+    short_seconds: ClassVar[float] = 5.0
+    """Time limit of a probe, and of a request for the metadata of a project or package."""
+
     def __init__(
         self,
         name: str,
@@ -196,7 +199,7 @@ class BackendClient:
     def _probe(self) -> None:
         """Test the backend of a half-open breaker with a cheap request and a short time limit,
         before a request that may take long. Any answer, errors included, passes the test."""
-        seconds = float(settings.OBS_METADATA_SECONDS)
+        seconds = self.short_seconds
         if seconds >= self._seconds:
             return
         try:

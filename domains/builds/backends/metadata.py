@@ -63,7 +63,7 @@ class MetadataClient(BackendClient):
     """
 
     def __init__(self, backend: str) -> None:
-        seconds = min(settings.OBS_METADATA_SECONDS, settings.OBS_TIMEOUT_SECONDS)
+        seconds = min(self.short_seconds, settings.OBS_TIMEOUT_SECONDS)
         super().__init__(backend, settings.OBS_BACKENDS[backend], seconds=seconds)
 
     def projects(self) -> list[str]:

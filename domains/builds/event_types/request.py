@@ -22,6 +22,7 @@ class Request(BuildsEvent):
     abstract = True
     family_title = "Requests and reviews"
     subject_from = ("request", "number")
+    searchable = ("number",)
 
     @classmethod
     def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:

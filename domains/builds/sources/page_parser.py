@@ -83,10 +83,3 @@ class PageParser:
         max_entry = self._max_bytes // ENTRIES_PER_LIMIT
         self.is_xml = beginning.startswith(b"<")
         return XmlPage(max_entry) if self.is_xml else JsonPage(max_entry)
-
-
-def parse(body: bytes, start: int, max_bytes: int = 2**24) -> Page:
-    """Parse a complete page that was read from `start`; raise BadPage if it is not a page."""
-    parser = PageParser(start, max_bytes)
-    parser.feed(body)
-    return parser.finish()

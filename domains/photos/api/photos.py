@@ -26,7 +26,7 @@ from tailrace.domains.photos.uploads.picture import COPY_TYPE
 from tailrace.domains.photos.visibility import may_see_location, visible_photos
 from tailrace.web.api.auth import Caller, Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
-from tailrace.web.api.pagination import Page, newest_first_by
+from tailrace.web.api.pagination import Page, newest_first
 from tailrace.web.api.problems import Problem, not_found
 from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.api import upload_problems
@@ -85,7 +85,7 @@ def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOu
         if not Gathering.objects.filter(pk=query.gathering).exists():
             raise not_found("gathering")
         photos, column = photos.filter(gathering=query.gathering), "taken_at"
-    return newest_first_by(photos, column, query, lambda photo: _photo(who, photo))
+    return newest_first(photos, query, lambda photo: _photo(who, photo), time_column=column)
 
 
 @router.delete("", auth=DELETE, response={202: None}, summary="Delete all your photos")

@@ -35,7 +35,7 @@ class PictureIn(In):
     caption: Caption = ""
     place_from_timeline: bool = False
     """Store the picture even if its location is not known. It gets its location from your timeline
-    as soon as your timeline has points near that time (PHOTOS_PLACE_GAP_MINUTES)."""
+    as soon as your timeline has points within 10 minutes of that time."""
 
 
 class PhotoOut(Out):

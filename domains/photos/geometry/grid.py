@@ -38,13 +38,6 @@ def columns(row: int) -> int:
     return _COLUMNS[bisect_right(_FROM_POLE, min(row, ROWS - 1 - row))]
 
 
-def cell(lat: float, lon: float) -> int:
-    """Return the cell of a point in degrees, as CELL_SQL does."""
-    row = min(ROWS - 1, math.floor((lat + 90) * 100))
-    n = columns(row)
-    return row * COLUMNS + min(n - 1, math.floor((lon + 180) / 360 * n))
-
-
 def cover(lat: float, lon: float, metres: float) -> list[int]:
     """Return the cells that the disc with this radius around the point touches."""
     reach = math.degrees(metres / EARTH_RADIUS) + _MARGIN

@@ -8,13 +8,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.pages.live_list import page_after, render_list
 from tailrace.domains.photos.pages.map import show_with_map
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import list_page, render_live_list
 from tailrace.web.pages.live import live_response
 
 MAX_ACTIVE = 200
-FINALIZED_PAGE_SIZE = 30
+FINALIZED_PAGE_SIZE, PHOTOS_PAGE_SIZE = 30, 60
 
 
 @require_GET
@@ -48,19 +48,19 @@ def gathering_photos(request: PersonRequest, id: int) -> HttpResponse:
 
 
 def _list(request: PersonRequest) -> str:
-    context: dict[str, Any] = page_after(
-        request, Gathering.objects.placed().finalized(), "last_photo_at", FINALIZED_PAGE_SIZE
-    )
+    finalized = Gathering.objects.placed().finalized()
+    rows, older = list_page(request, finalized, FINALIZED_PAGE_SIZE, time_column="last_photo_at")
+    context: dict[str, Any] = {"rows": rows, "older": older}
     if not request.GET.get("after"):
         active = Gathering.objects.placed().active()
         context["active"] = active.order_by("-last_photo_at")[:MAX_ACTIVE]
-    return render_list(
-        request, "tailrace/photos/gatherings_list.html", context, reverse("photos:list")
-    )
+    address = reverse("photos:list")
+    return render_live_list(request, "tailrace/photos/gatherings_list.html", context, address)
 
 
 def _photos(request: PersonRequest, gathering: Gathering) -> str:
     photos = Photo.objects.filter(gathering=gathering).select_related("user")
-    context = {"gathering": gathering, **page_after(request, photos, "taken_at")}
+    rows, older = list_page(request, photos, PHOTOS_PAGE_SIZE, time_column="taken_at")
+    context = {"gathering": gathering, "rows": rows, "older": older}
     address = reverse("photos:gathering_photos", args=[gathering.pk])
-    return render_list(request, "tailrace/photos/gathering_photos.html", context, address)
+    return render_live_list(request, "tailrace/photos/gathering_photos.html", context, address)

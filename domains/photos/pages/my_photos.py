@@ -7,13 +7,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from tailrace.domains.photos.models import Photo
-from tailrace.domains.photos.pages.live_list import page_after, render_list
 from tailrace.domains.photos.picture_response import picture_response
 from tailrace.domains.photos.uploads.quotas import usage_of
 from tailrace.domains.photos.visibility import visible_photos
 from tailrace.web.pages.frame import PersonRequest, for_person, show, within_budget
+from tailrace.web.pages.lists import list_page, render_live_list
 from tailrace.web.pages.live import live_response
 
+PAGE_SIZE = 60
 IMAGE_COST = 0.1
 """Requests that a picture counts as. A page shows sixty pictures."""
 
@@ -49,7 +50,6 @@ def image(request: PersonRequest, id: int) -> HttpResponse:
 
 def _list(request: PersonRequest) -> str:
     photos = Photo.objects.filter(user=request.user).select_related("gathering")
-    context = page_after(request, photos, "uploaded_at")
-    return render_list(
-        request, "tailrace/photos/mine_list.html", context, reverse("photos:mine_list")
-    )
+    rows, older = list_page(request, photos, PAGE_SIZE, time_column="uploaded_at")
+    context, address = {"rows": rows, "older": older}, reverse("photos:mine_list")
+    return render_live_list(request, "tailrace/photos/mine_list.html", context, address)

@@ -13,7 +13,7 @@ from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.ingest import PhotoFields, ingest
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, show
 from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes, megabytes
@@ -48,7 +48,7 @@ class UploadForm(PageForm, forms.Form):
         try:
             return at and in_utc(at)
         except ValueError as error:
-            raise forms.ValidationError(f"{str(error).capitalize()}.") from None
+            raise forms.ValidationError(sentence(error)) from None
 
 
 def _too_large(request: PersonRequest) -> HttpResponse:

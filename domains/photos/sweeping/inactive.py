@@ -22,12 +22,12 @@ FOR UPDATE SKIP LOCKED
 """
 
 
-def find_inactive_gatherings() -> list[int]:
+def find_inactive_gatherings(limit: int) -> list[int]:
     """Return the ids of ACTIVE gatherings that are idle for PHOTOS_FINALIZE_AFTER_MINUTES, and lock
     their rows."""
     rows = prepared.query(
         _INACTIVE,
-        limit=settings.PHOTOS_SWEEP_BATCH,
+        limit=limit,
         after=settings.PHOTOS_FINALIZE_AFTER_MINUTES,
     )
     return [id for (id,) in rows]

@@ -51,9 +51,9 @@ LIMIT %(limit)s::int
 """
 
 
-def find_inconsistent_gatherings() -> list[int]:
+def find_inconsistent_gatherings(limit: int) -> list[int]:
     """Return the ids of gatherings whose figures disagree with their photos."""
-    limit, grid = settings.PHOTOS_SWEEP_BATCH, settings.PHOTOS_PLACE_GRID_M
+    grid = settings.PHOTOS_PLACE_GRID_M
     run = int(clock.now().timestamp() // settings.PHOTOS_SWEEP_SECONDS)
     return [id for (id,) in prepared.query(_INCONSISTENT, limit=limit, run=run, grid=grid)]
 

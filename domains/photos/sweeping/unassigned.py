@@ -21,9 +21,9 @@ FOR UPDATE SKIP LOCKED
 """
 
 
-def find_unassigned_photos() -> list[int]:
-    """Return the ids of up to PHOTOS_SWEEP_BATCH photos whose next attempt is due."""
-    return [id for (id,) in prepared.query(_DUE, limit=settings.PHOTOS_SWEEP_BATCH)]
+def find_unassigned_photos(limit: int) -> list[int]:
+    """Return the ids of up to `limit` photos whose next attempt is due."""
+    return [id for (id,) in prepared.query(_DUE, limit=limit)]
 
 
 # The waits double. The last attempt is at the end of the lookback; its batch gives the photo up.

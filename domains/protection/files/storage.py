@@ -49,11 +49,11 @@ def read(file: StoredFile) -> bytes:
         return content
 
 
-def release(files: Iterable[int | None]) -> None:
-    """Enqueue jobs that delete the files with these ids. Nothing may refer to them after this
-    transaction."""
+def release(files: Iterable[int | None]) -> int:
+    """Enqueue jobs that delete the files with these ids; return how many. Nothing may refer to the
+    files after this transaction."""
     keys = [str(id) for id in files if id is not None]
-    enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
+    return enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
 
 
 def delete(id: int) -> bool:

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import WatchedProperty
 from tailrace.domains.protection.properties.due import due
-from tailrace.domains.protection.properties.save import save
+from tailrace.domains.protection.properties.save import MAX_DOCUMENTS, save
 from tailrace.domains.protection.properties.watch import place_of
 from tailrace.domains.protection.providers.deeds import DeedSource, sources
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
@@ -94,9 +93,7 @@ class ScanHomeTitles(Handler):
             tally.errors.append(f"property {id}: the source {row.source} is not configured")
             return
         try:
-            reading = await source.read(
-                place_of(row), settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY
-            )
+            reading = await source.read(place_of(row), MAX_DOCUMENTS)
         except SourceBusy as error:
             raise Snooze(str(error), seconds=error.after) from None
         except SourceRefuses as error:

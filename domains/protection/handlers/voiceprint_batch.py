@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.voice import RecordingState
-from tailrace.domains.protection.voices.comparing import Verdict, compare
+from tailrace.domains.protection.voices.comparing import Comparison, compare
 from tailrace.domains.protection.voices.speaker_model import ModelUnusable
 from tailrace.domains.protection.voices.uploads import HANDLER, content_of
 from tailrace.jobs.handler import ClaimedJob, Handler
@@ -54,7 +54,7 @@ class CompareVoices(Handler):
         return {"compared": len(verdicts), **states}
 
 
-def _settle(recording: Recording, verdict: Verdict) -> None:
+def _settle(recording: Recording, verdict: Comparison) -> None:
     """Store the verdict, unless another worker has stored one.
 
     A recording without a voice to compare with stays pending if a voice has been enrolled since.

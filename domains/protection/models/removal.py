@@ -82,10 +82,6 @@ class RemovalQuerySet(models.QuerySet["RemovalRequest"]):
         """Requests that have not ended. A removed request has not: its listing is still checked."""
         return self.exclude(state__in=ENDED)
 
-    def parked(self) -> "RemovalQuerySet":
-        """Requests that wait for a person."""
-        return self.filter(state=RemovalState.NEEDS_PERSON)
-
 
 class RemovalRequest(models.Model):
     """A user's request that a data broker removes the data of a person.

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_POST, require_safe
 from tailrace.domains.protection.exposures import moves
 from tailrace.domains.protection.exposures.advice import advice
 from tailrace.domains.protection.models import Exposure
-from tailrace.domains.protection.pages.frame import PAGE_SIZE, newest_first, show_page
+from tailrace.domains.protection.pages.frame import show_page
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import PAGE_SIZE, list_page
 
 
 @require_safe
@@ -23,7 +24,7 @@ def exposures(request: PersonRequest) -> HttpResponse:
     if state not in Exposure.State.values:
         raise Http404
     user_exposures = Exposure.objects.filter(user=request.user)
-    rows, older = newest_first(
+    rows, older = list_page(
         request, user_exposures.filter(state=state).select_related("item", "breach")
     )
     context: dict[str, Any] = {

@@ -1,21 +1,16 @@
-"""The frame of a customer's pages: their tabs, and lists page by page."""
+"""The frame of a customer's pages: their tabs, and parts that reload themselves."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
-from urllib.parse import urlencode
+from typing import Any
 
-from django.db.models import Model, QuerySet
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from tailrace.domains.protection.menu import TABS
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.pages.live import render_live
-from tailrace.web.pagination import InvalidCursor, decode, encode
+from tailrace.web.pages.lists import render_live_list
 
-M = TypeVar("M", bound=Model)
-PAGE_SIZE = 20
 SECONDS = 3
 """Seconds between two updates of a live part."""
 
@@ -37,23 +32,8 @@ def live_part(
     `view` every few seconds; that view returns the same part with `live_response`."""
     if not under_way:
         return render_to_string(template, dict(context), request)
-    query = urlencode({"after": request.GET.get("after", "")})
-    address = f"{reverse(f'protection:{view}')}?{query}&"
-    return render_live(request, template, context, address, seconds=SECONDS)
-
-
-def newest_first(
-    request: PersonRequest, rows: QuerySet[M], size: int = PAGE_SIZE
-) -> tuple[list[M], str]:
-    """Return a page of rows, newest first, and the `after` of the next page, which is empty at the
-    end."""
-    if after := request.GET.get("after", ""):
-        try:
-            rows = rows.filter(pk__lt=decode(after, int)[0])
-        except InvalidCursor:
-            raise Http404 from None
-    page = list(rows.order_by("-pk")[: size + 1])
-    return page[:size], encode(page[size - 1].pk) if len(page) > size else ""
+    address = reverse(f"protection:{view}")
+    return render_live_list(request, template, context, address, seconds=SECONDS)
 
 
 def _tabs(request: PersonRequest) -> list[dict[str, Any]]:

@@ -6,18 +6,19 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from tailrace.domains.protection.models import Alert, WatchlistItem
-from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.scanning.requests import OURS
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import list_page
 
 
 @require_safe
 @for_person
 def overview(request: PersonRequest) -> HttpResponse:
     """The alerts, newest first, and the next scans of the plan."""
-    alerts, older = newest_first(request, Alert.objects.filter(user=request.user))
+    alerts, older = list_page(request, Alert.objects.filter(user=request.user))
     context = {
         "alerts": alerts,
         "older": older,

@@ -13,7 +13,7 @@ from tailrace.domains.protection.exposures.password_check import (
 )
 from tailrace.domains.protection.pages.frame import show_page
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 
 
@@ -43,7 +43,7 @@ def passwords(request: PersonRequest) -> HttpResponse:
         try:
             times = check_password(form.cleaned_data["password"])
         except CheckFailed as error:
-            form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}. Try again later.")
+            form.add_error(None, f"{sentence(error)} Try again later.")
             status = 503
     return show_page(
         request, "tailrace/protection/passwords.html", {"form": form, "times": times}, status

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db.models import Count
@@ -12,12 +11,14 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from tailrace.domains.protection.models import Borough, PropertyChange, WatchedProperty
-from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.properties import watch
 from tailrace.domains.protection.properties.advice import advice
 from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
-from tailrace.web.pages.forms import PageForm
+from tailrace.domains.protection.properties.save import MAX_DOCUMENTS
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import list_page
 
 BOTH = "Send either an address, or block and lot: empty the fields of the other."
 
@@ -74,7 +75,7 @@ def properties(request: PersonRequest) -> HttpResponse:
 def one_property(request: PersonRequest, id: int) -> HttpResponse:
     """Show the changes of a property, newest first, with advice."""
     row = _find_property(request, id)
-    changes, older = newest_first(request, PropertyChange.objects.filter(property=row.pk))
+    changes, older = list_page(request, PropertyChange.objects.filter(property=row.pk))
     context = {
         "row": row,
         "snapshot": getattr(row, "snapshot", None),
@@ -82,7 +83,7 @@ def one_property(request: PersonRequest, id: int) -> HttpResponse:
             {"change": change, "advice": advice(change.kind, change.severity)} for change in changes
         ],
         "older": older,
-        "most_documents": settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY,
+        "most_documents": MAX_DOCUMENTS,
     }
     return show_page(request, "tailrace/protection/property.html", context)
 
@@ -107,7 +108,7 @@ def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
     try:
         return watch.add(user.pk, form.place())[0]
     except InvalidPlace as error:
-        form.add_error(error.field, f"{error.message[:1].upper()}{error.message[1:]}.")
+        form.add_error(error.field, sentence(error.message))
     except watch.TooManyProperties as error:
         form.add_error(None, str(error))
     return None
@@ -115,6 +116,6 @@ def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
 
 def _show(request: PersonRequest, form: PropertyForm, status: int = 200) -> HttpResponse:
     rows = WatchedProperty.objects.filter(user=request.user)
-    page, older = newest_first(request, rows.annotate(change_count=Count("changes")))
+    page, older = list_page(request, rows.annotate(change_count=Count("changes")))
     context: dict[str, Any] = {"form": form, "properties": page, "older": older}
     return show_page(request, "tailrace/protection/properties.html", context, status)

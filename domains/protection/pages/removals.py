@@ -11,15 +11,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from pydantic import ValidationError
 
 from tailrace.domains.protection.models import RemovalRequest
-from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.removals import board, decisions
 from tailrace.domains.protection.removals.brokers import Broker
 from tailrace.domains.protection.removals.person import Person, decrypted
 from tailrace.net.encryption import DecryptionError
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import list_page
 
 START_COST = 5
 """The cost of starting removals in ordinary requests."""
@@ -62,7 +63,7 @@ class StartForm(PageForm, forms.Form):
             except ValidationError as error:
                 for each in error.errors():
                     message = str(each["msg"]).removeprefix("Value error, ")
-                    self.add_error(str(each["loc"][0]), f"{message[:1].upper()}{message[1:]}.")
+                    self.add_error(str(each["loc"][0]), sentence(message))
         return cleaned
 
 
@@ -83,7 +84,7 @@ def removals(request: PersonRequest) -> HttpResponse:
             keys, person = form.cleaned_data["brokers"], form.cleaned_data["person"]
             rows = decisions.start(request.user, keys, person)
         except decisions.Refused as error:
-            form.add_error("brokers" if error.field == "brokers" else None, _sentence(error))
+            form.add_error("brokers" if error.field == "brokers" else None, sentence(error))
         else:
             plural = "" if len(rows) == 1 else "s"
             messages.success(request, f"{len(rows)} request{plural} started.")
@@ -117,7 +118,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     try:
         call(row, request.user)
     except decisions.Refused as error:
-        messages.error(request, _sentence(error))
+        messages.error(request, sentence(error))
     else:
         messages.success(request, message)
     return redirect("protection:removal", row.pk)
@@ -141,7 +142,7 @@ def _column(request: PersonRequest, key: str) -> HttpResponse:
     column = next((column for column in board.COLUMNS if column.key == key), None)
     if column is None:
         raise Http404
-    rows, older = newest_first(request, board.rows_of(request.user, column))
+    rows, older = list_page(request, board.rows_of(request.user, column))
     context = {
         "column": column,
         "cards": [board.card_of(row) for row in rows],
@@ -167,8 +168,3 @@ def _label(broker: Broker) -> str:
         f"{broker.name}: {board.METHOD_WORDS[broker.method]}{sample}"
         f" (last tested {broker.working_as_of:%B %Y})"
     )
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from tailrace.db.query import database_now
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Report
-from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
+from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.reports.period import (
     DEFAULT_DAYS,
     MOST_DAYS,
@@ -28,8 +28,9 @@ from tailrace.domains.protection.reports.requests import (
 )
 from tailrace.domains.protection.reports.section import Section
 from tailrace.domains.protection.reports.sections import all_sections
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
+from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response
 from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.download import download_response
@@ -63,8 +64,7 @@ def reports(request: PersonRequest) -> HttpResponse:
         try:
             request_report(request.user, Period(**form.cleaned_data, zone=zone).check(today))
         except InvalidPeriod as error:
-            text = str(error)
-            form.add_error("last_day", f"{text[:1].upper()}{text[1:]}.")
+            form.add_error("last_day", sentence(error))
         except TooManyReports as error:
             form.add_error(None, f"{error}. Try again in {ceil(error.wait / 3600)} h.")
             response = _show(request, form, status=429)
@@ -111,7 +111,7 @@ def _counts(report: Report, sections: Sequence[Section]) -> list[str]:
 
 def _list(request: PersonRequest) -> str:
     rows = Report.objects.filter(user=request.user).select_related("file")
-    page, older = newest_first(request, rows)
+    page, older = list_page(request, rows)
     sections, being_made = all_sections(), is_being_made(request.user)
     context: dict[str, Any] = {
         "reports": [(row, _counts(row, sections)) for row in page],

@@ -10,13 +10,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
-from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
+from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.voices import uploads
 from tailrace.domains.protection.voices.uploads import MOST_VOICES
 from tailrace.domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
 from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
+from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST
@@ -97,7 +98,7 @@ def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
 
 def _recordings(request: PersonRequest) -> str:
     user_recordings = Recording.objects.filter(user=request.user)
-    rows, older = newest_first(request, user_recordings)
+    rows, older = list_page(request, user_recordings)
     under_way = user_recordings.filter(state=Recording.State.PENDING).exists()
     context, template = (
         {"recordings": rows, "older": older},

@@ -10,11 +10,12 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.domains.protection.models import Kind, WatchlistItem
-from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.watchlist import items
 from tailrace.domains.protection.watchlist.values import MAX_LENGTH
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.lists import list_page
 
 ACTIONS = {
     "remove": "The value is no longer watched, and its stored data is deleted.",
@@ -80,6 +81,6 @@ def _add(user: User, form: ItemForm) -> bool:
 
 def _show(request: PersonRequest, form: ItemForm, status: int = 200) -> HttpResponse:
     rows = WatchlistItem.objects.filter(user=request.user)
-    page, older = newest_first(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
+    page, older = list_page(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
     context = {"form": form, "items": page, "older": older}
     return show_page(request, "tailrace/protection/watchlist.html", context, status)

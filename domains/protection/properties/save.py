@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, When
 
@@ -23,6 +22,10 @@ from tailrace.domains.protection.properties.documents import Document, Reading, 
 
 PAUSE = timedelta(hours=72)
 """Minimum time between two alerts of one kind about one property."""
+MAX_DOCUMENTS = 1000
+"""Documents of a property that are watched; if there are more, the newest."""
+LIEN_CRITICAL_AMOUNT = 100_000
+"""Dollars from which a new lien is critical; a smaller one is a warning."""
 SHOWN_NAMES = 20
 
 
@@ -66,7 +69,7 @@ def _store(
     row: WatchedProperty, snapshot: PropertySnapshot | None, reading: Reading, began: datetime
 ) -> Saved:
     old = {} if snapshot is None else documents_of(snapshot)
-    documents = merged(old, reading.documents, settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY)
+    documents = merged(old, reading.documents, MAX_DOCUMENTS)
     values: dict[str, Any] = {
         "watermark": reading.watermark or (snapshot.watermark if snapshot else ""),
         "complete": reading.complete,
@@ -90,8 +93,7 @@ def _store(
 def _changes(
     old: Mapping[str, Document], documents: Mapping[str, Document], complete: bool
 ) -> list[Change]:
-    critical_amount = settings.PROTECTION_LIEN_CRITICAL_AMOUNT
-    return compare(old, documents, critical_amount=critical_amount, complete=complete)
+    return compare(old, documents, critical_amount=LIEN_CRITICAL_AMOUNT, complete=complete)
 
 
 def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:

@@ -23,12 +23,13 @@ MOST_ROWS = 50_000
 """Maximum number of rows of a query, in all pages."""
 MOST_IDS = 100
 """Maximum number of documents in a query: their ids are part of the URL."""
+MASTER, LEGALS, PARTIES = "bnx9-e6tj", "8h5j-fqxa", "636b-3b5g"
 FEEDS = {
-    "master": ("PROTECTION_SODA_MASTER", "modified_date"),
-    "legals": ("PROTECTION_SODA_LEGALS", "good_through_date"),
-    "parties": ("PROTECTION_SODA_PARTIES", "good_through_date"),
+    "master": (MASTER, "modified_date"),
+    "legals": (LEGALS, "good_through_date"),
+    "parties": (PARTIES, "good_through_date"),
 }
-"""The setting with each dataset that is a change feed, and the column with the time of a change."""
+"""Each dataset that is a change feed, and its column with the time of a change."""
 
 Row = Mapping[str, Any]
 
@@ -44,7 +45,7 @@ class Acris(DeedSource):
 
     async def read(self, place: Place, most: int) -> Reading:
         rows = _rows(
-            settings.PROTECTION_SODA_LEGALS,
+            LEGALS,
             select="document_id,good_through_date",
             where=_where_place(place),
             order="good_through_date DESC,document_id DESC,:id",
@@ -63,8 +64,7 @@ class Acris(DeedSource):
         return Reading(documents, complete, watermark)
 
     async def changes(self, feed: str, position: Position) -> FeedPage:
-        setting, column = FEEDS[feed]
-        dataset = getattr(settings, setting)
+        dataset, column = FEEDS[feed]
         if not position.get("time"):
             newest = await _ask(
                 dataset, select=f"document_id,{column}", where=f"{column} IS NOT NULL",
@@ -138,7 +138,7 @@ async def _documents(ids: Sequence[str]) -> list[Document]:
         where = _where_documents(batch)
         parties = await _parties(where)
         rows = _rows(
-            settings.PROTECTION_SODA_MASTER,
+            MASTER,
             select="document_id,doc_type,document_date,document_amt,recorded_datetime",
             where=where,
             order="document_id,:id",
@@ -151,7 +151,7 @@ async def _parties(where: str) -> dict[tuple[str, str], list[str]]:
     """Return the names by document id and type of party."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     rows = _rows(
-        settings.PROTECTION_SODA_PARTIES,
+        PARTIES,
         select="document_id,party_type,name",
         where=where,
         order="document_id,:id",
@@ -178,7 +178,7 @@ async def _place_keys_of(ids: Sequence[str]) -> AsyncIterator[str]:
     """Yield the keys of the lots and addresses in these documents."""
     for batch in _batches(ids):
         rows = _rows(
-            settings.PROTECTION_SODA_LEGALS,
+            LEGALS,
             select="borough,block,lot,street_number,street_name",
             where=_where_documents(batch),
             order="document_id,:id",
@@ -239,7 +239,7 @@ async def _ask(
             source=provider.name,
         )
     if answer.status == 404:
-        reason = f"has no dataset {dataset}: check PROTECTION_SODA_*"
+        reason = f"has no dataset {dataset}: check PROTECTION_SODA_URL"
         raise SourceRefuses(reason, source=provider.name)
     return answer
 

@@ -167,7 +167,3 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
             for change in changes
         )
         return format_html_join("", "<div>{} {} by {}: {}</div>", lines) or "–"
-
-
-def _address(action: str, id: int) -> str:
-    return reverse(f"admin:tailrace_protection_removalrequest_{action}", args=[id])

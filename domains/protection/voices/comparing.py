@@ -25,7 +25,7 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Comparison:
     """The result for a recording."""
 
     state: str
@@ -35,7 +35,7 @@ class Verdict:
     model_version: str = ""
 
 
-def compare(voices: Sequence[bytes], recordings: Sequence[bytes]) -> list[Verdict]:
+def compare(voices: Sequence[bytes], recordings: Sequence[bytes]) -> list[Comparison]:
     """Return the verdicts on the first recordings, at least one. Raises ModelUnusable.
 
     A recording that takes too long is broken; the recordings after it are left for another call.
@@ -69,7 +69,7 @@ def compare(voices: Sequence[bytes], recordings: Sequence[bytes]) -> list[Verdic
             process.kill()
 
 
-def _verdicts(lines: "_Lines", voices: int, recordings: int) -> list[Verdict]:
+def _verdicts(lines: "_Lines", voices: int, recordings: int) -> list[Comparison]:
     seconds = settings.PROTECTION_VOICE_SECONDS
     ready = lines.next(START_SECONDS + seconds * voices)
     if ready is None:
@@ -79,13 +79,13 @@ def _verdicts(lines: "_Lines", voices: int, recordings: int) -> list[Verdict]:
     if "unusable" in ready:
         raise ModelUnusable(ready["unusable"])
     model = {"model_name": ready["name"], "model_version": ready["version"]}
-    verdicts: list[Verdict] = []
+    verdicts: list[Comparison] = []
     while len(verdicts) < recordings:
         answer = lines.next(seconds)
         if answer is None:
             reason = f"the comparison took more than {seconds} s, or too much memory"
-            return [*verdicts, Verdict("broken", f"{reason} (PROTECTION_VOICE_SECONDS)")]
-        verdicts.append(Verdict(**answer, **(model if "score" in answer else {})))
+            return [*verdicts, Comparison("broken", f"{reason} (PROTECTION_VOICE_SECONDS)")]
+        verdicts.append(Comparison(**answer, **(model if "score" in answer else {})))
     return verdicts
 
 

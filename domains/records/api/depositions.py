@@ -9,7 +9,7 @@ from ninja import Query, Router, Status
 from tailrace.domains.records.api.deposition_request import BODY, read_deposition
 from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files as stored_files
 from tailrace.domains.records.models import Deposition, DepositionFile
@@ -92,7 +92,7 @@ def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
     user = caller(request).user
     try:
         return deposition_out(decisions.approve(_row(id).pk, user))
-    except NotNow as error:
+    except DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 
@@ -102,7 +102,7 @@ def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> Depositi
     user = caller(request).user
     try:
         return deposition_out(decisions.reject(_row(id).pk, user, body.reason))
-    except NotNow as error:
+    except DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 

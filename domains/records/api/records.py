@@ -9,7 +9,7 @@ from ninja import Router, Status
 from tailrace.domains.records.api.depositions import deposition_out
 from tailrace.domains.records.api.schemas import DepositionOut, ReasonIn, RecordOut
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.visibility import visible_records
 from tailrace.web.api.auth import Needs, caller
@@ -39,7 +39,7 @@ def withdraw_record(request: HttpRequest, id: int, body: ReasonIn) -> Status[Dep
         raise not_found("record")
     try:
         return Status(202, deposition_out(decisions.withdraw(record, user, body.reason)))
-    except NotNow as error:
+    except DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.submit import Draft, submit
 from tailrace.domains.records.event_types import DepositionApproved, DepositionRejected
@@ -17,7 +17,7 @@ State = Deposition.State
 
 
 def approve(id: int, by: User) -> Deposition:
-    """Approve a valid deposition. Raises NotNow if it is in another state."""
+    """Approve a valid deposition. Raises DecisionRefused if it is in another state."""
     with transaction.atomic():
         row = _decide(id, State.APPROVED, "")
         publish_about(DepositionApproved, [id], actor=by.get_username())
@@ -26,7 +26,8 @@ def approve(id: int, by: User) -> Deposition:
 
 
 def reject(id: int, by: User, reason: str) -> Deposition:
-    """Reject a valid deposition. Raises NotNow if it is in another state or the reason is empty."""
+    """Reject a valid deposition. Raises DecisionRefused if it is in another state or the reason is
+    empty."""
     with transaction.atomic():
         row = _decide(id, State.REJECTED, _checked_reason(reason))
         extra = {id: {"reason": row.reason}}
@@ -36,17 +37,17 @@ def reject(id: int, by: User, reason: str) -> Deposition:
 
 
 def withdraw(record: Record, by: User, reason: str) -> Deposition:
-    """Submit a deposition that withdraws the record from all indexes. Raises NotNow.
+    """Submit a deposition that withdraws the record from all indexes. Raises DecisionRefused.
 
     The caller checks that `by` owns the record or is a curator.
     """
     with transaction.atomic():
         row = Record.objects.select_for_update().get(pk=record.pk)
         if row.is_deleted:
-            raise NotNow("the record is withdrawn already")
+            raise DecisionRefused("the record is withdrawn already")
         source = row.deposition.source_id if row.deposition else None
         if source is not None:
-            raise NotNow("the record was harvested: only its source can withdraw it")
+            raise DecisionRefused("the record was harvested: only its source can withdraw it")
         draft = Draft(
             identifier=row.identifier,
             datestamp=database_now(),
@@ -67,14 +68,18 @@ def _decide(id: int, state: str, reason: str) -> Deposition:
     changed = Deposition.objects.filter(pk=id, state=State.VALID).update(state=state, reason=reason)
     row = Deposition.objects.get(pk=id)
     if not changed:
-        raise NotNow(f"the deposition is {row.state}: only a valid one can be approved or rejected")
+        raise DecisionRefused(
+            f"the deposition is {row.state}: only a valid one can be approved or rejected"
+        )
     return row
 
 
 def _checked_reason(reason: str) -> str:
     reason = " ".join(reason.split())
     if not reason:
-        raise NotNow("a reason is required")
+        raise DecisionRefused("a reason is required")
     if len(reason) > MAX_REASON:
-        raise NotNow(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed")
+        raise DecisionRefused(
+            f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed"
+        )
     return reason

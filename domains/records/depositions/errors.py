@@ -1,5 +1,5 @@
 """Why a decision about a deposition is refused."""
 
 
-class NotNow(Exception):
+class DecisionRefused(Exception):
     """The state of the deposition or record does not allow the action, or its reason is invalid."""

@@ -11,8 +11,3 @@ CONFIGURATION_OF = {
     "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
 NAMES = sorted({SIMPLE, *CONFIGURATION_OF.values()})
-
-
-def configuration_of(language: str) -> str:
-    """Return the text search configuration for a language code of ISO 639-1."""
-    return CONFIGURATION_OF.get(language, SIMPLE)

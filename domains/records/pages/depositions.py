@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.events import event_id
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files
@@ -23,13 +23,12 @@ from tailrace.events.models import Event
 from tailrace.jobs.chain import Chain, chain_of
 from tailrace.web import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response, render_live
-from tailrace.web.pagination import InvalidCursor, decode, encode
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page
 
-PAGE_SIZE = 20
 SECONDS, SECONDS_WHEN_DONE = 2, 30
 """Seconds between updates of the page, while jobs of the chain are unfinished and afterwards."""
 SHOWN_WAITING = 20
@@ -40,18 +39,13 @@ DECIDED = {"approve": "approved", "reject": "rejected"}
 @for_person
 def depositions(request: PersonRequest) -> HttpResponse:
     """List the person's depositions, and for curators the depositions that need a decision."""
-    rows = Deposition.objects.filter(submitted_by=request.user).order_by("-pk")
-    if after := request.GET.get("after", ""):
-        try:
-            rows = rows.filter(pk__lt=decode(after, int)[0])
-        except InvalidCursor:
-            raise Http404 from None
-    page = list(rows[: PAGE_SIZE + 1])
+    rows = Deposition.objects.filter(submitted_by=request.user)
+    page, older = list_page(request, rows)
     waiting = Deposition.objects.filter(state=Deposition.State.VALID).order_by("-pk")
     is_curator = request.user.has_perm(decisions.CURATE)
     context = {
-        "rows": page[:PAGE_SIZE],
-        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
+        "rows": page,
+        "older": older,
         "is_curator": is_curator,
         "waiting": waiting[:SHOWN_WAITING] if is_curator else [],
     }
@@ -121,7 +115,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
             form = ReasonForm(request.POST)
             reason = form.cleaned_data["reason"] if form.is_valid() else ""
             decisions.reject(row.pk, request.user, reason)
-    except NotNow as error:
+    except DecisionRefused as error:
         messages.error(request, f"Failed: {error}.")
     else:
         messages.success(request, f"Deposition {row.pk} is {DECIDED[action]}.")

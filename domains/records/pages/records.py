@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.pages.forms import ReasonForm
 from tailrace.domains.records.visibility import visible_depositions, visible_files, visible_records
@@ -40,7 +40,7 @@ def withdraw(request: PersonRequest, id: int) -> HttpResponse:
     try:
         reason = form.cleaned_data["reason"] if form.is_valid() else ""
         deposition = decisions.withdraw(row, request.user, reason)
-    except NotNow as error:
+    except DecisionRefused as error:
         messages.error(request, f"Not withdrawn: {error}.")
         return redirect("records:record", row.pk)
     messages.success(request, "The record is being withdrawn.")

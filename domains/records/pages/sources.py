@@ -22,6 +22,7 @@ from tailrace.domains.records.source_upkeep.status import statuses
 from tailrace.domains.records.sources.requests import PULL, NotActive
 from tailrace.jobs.models import Job
 from tailrace.web import budget
+from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.live import live_response, render_live
 from tailrace.web.pagination import InvalidCursor, decode, encode
@@ -117,7 +118,7 @@ def _form(request: PersonRequest, row: Source | None) -> HttpResponse:
                 form.add_error(field if field in form.fields else None, problem)
             status = 422
         except (changes.TooManySources, trial.TooManyTrials) as error:
-            form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+            form.add_error(None, sentence(error))
             status = 409 if isinstance(error, changes.TooManySources) else 503
     return show(request, "tailrace/records/source_form.html", context, status)
 

@@ -106,11 +106,6 @@ def _parse(body: bytes) -> Feed:
         raise BadPage(f"sent JSON that is not a page of a feed: {describe(error)}") from None
 
 
-def _to_record(item: Item) -> HarvestedRecord:
-    metadata = {} if item.deleted else item.metadata
-    return HarvestedRecord(item.id, item.updated, item.deleted, metadata)
-
-
 def _continued(at: Cursor, token: str) -> Cursor:
     if token == at.next:
         message = (

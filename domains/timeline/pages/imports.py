@@ -29,14 +29,13 @@ from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.web import budget
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.lists import list_page, render_live_list
 from tailrace.web.pages.live import live_response, render_live
-from tailrace.web.pagination import InvalidCursor, decode, encode
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page
 
-PAGE_SIZE = 20
 DECISIONS = {
     "promote": (decisions.promote_now, "The import is being promoted."),
     "cancel": (
@@ -128,8 +127,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     try:
         call(row.pk)
     except NotNow as error:
-        text = str(error)
-        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+        messages.error(request, sentence(error))
     else:
         messages.success(request, message)
     return redirect("timeline:import", row.pk)
@@ -156,25 +154,13 @@ def _show(
 
 
 def _list(request: PersonRequest) -> str:
-    after = request.GET.get("after", "")
-    rows = Import.objects.filter(user=request.user).select_related("device").order_by("-pk")
-    if after:
-        try:
-            rows = rows.filter(pk__lt=decode(after, int)[0])
-        except InvalidCursor:
-            raise Http404 from None
-    page = list(rows[: PAGE_SIZE + 1])
+    imports = Import.objects.filter(user=request.user).select_related("device")
+    page, older = list_page(request, imports)
     now = database_now()
-    shown = [_shown(row, now) for row in page[:PAGE_SIZE]]
-    context = {
-        "rows": shown,
-        "after": after,
-        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
-    }
-    address = f"{reverse('timeline:imports_list')}?after={after}&"
-    return render_live(
-        request, "tailrace/timeline/imports_list.html", context, address, seconds=_seconds(*page)
-    )
+    context = {"rows": [_shown(row, now) for row in page], "older": older}
+    address, seconds = reverse("timeline:imports_list"), _seconds(*page)
+    template = "tailrace/timeline/imports_list.html"
+    return render_live_list(request, template, context, address, seconds=seconds)
 
 
 def _part(request: PersonRequest, row: Import) -> str:

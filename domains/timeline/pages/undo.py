@@ -10,6 +10,7 @@ from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.undo import points_by_day
 from tailrace.domains.timeline.models import Import
 from tailrace.web import budget
+from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.time_zones import zone_of
 
@@ -30,8 +31,7 @@ def undo(request: PersonRequest, id: int) -> HttpResponse:
             return redirect("timeline:import", row.pk)
         decisions.check_undo(row)
     except NotNow as error:
-        text = str(error)
-        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+        messages.error(request, sentence(error))
         return redirect("timeline:import", row.pk)
     budget.spend(request.user.pk, cost=COUNT_COST)
     days = points_by_day(row, zone_of(request.user))

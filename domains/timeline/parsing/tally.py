@@ -16,7 +16,7 @@ class Rejected:
     """A rejected point."""
 
     reason: str
-    """One of `points.REASONS`."""
+    """One of the reasons in `points`, such as NO_TIME."""
     text: str
     """Truncated text of the point in the file."""
     member: str = ""

@@ -67,7 +67,7 @@ def _read() -> list[Metric]:
     return [*_figures(), *_verdict(verdict.current())]
 
 
-def _verdict(now: verdict.Verdict) -> Iterable[Metric]:
+def _verdict(now: verdict.Health) -> Iterable[Metric]:
     yield _gauge("healthy", "Whether the verdict on the whole system is healthy", now.healthy)
     words = "Causes that keep jobs from being done, by code"
     causes = GaugeMetricFamily("tailrace_causes", words, labels=["code"])

@@ -2,7 +2,7 @@
 
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.verdict import (
-    Verdict,
+    Health,
     check_of,
     checks,
     current,
@@ -13,8 +13,8 @@ from tailrace.jobs.inspection.verdict.verdict import (
 __all__ = [
     "Cause",
     "Check",
+    "Health",
     "Link",
-    "Verdict",
     "check_of",
     "checks",
     "current",

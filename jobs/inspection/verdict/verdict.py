@@ -25,7 +25,7 @@ HEALTHY, DEGRADED = "healthy", "degraded"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Health:
     """The causes that keep jobs from being done now, worst first; none if the system is healthy."""
 
     causes: tuple[Cause, ...] = ()
@@ -59,7 +59,7 @@ def check_of(code: str) -> Check | None:
     return next((check for check in checks() if check.code == code), None)
 
 
-def work_out() -> Verdict:
+def work_out() -> Health:
     """Run all checks and return the verdict.
 
     The number of statements is bounded, and each has a time limit. If the database does not answer,
@@ -68,7 +68,7 @@ def work_out() -> Verdict:
     try:
         with connections.atomic(), statement_limit(STATEMENT_SECONDS):
             facts = Facts()
-            return Verdict(
+            return Health(
                 tuple(
                     replace(cause, code=check.code)
                     for check in checks()
@@ -78,13 +78,13 @@ def work_out() -> Verdict:
     except DatabaseError as error:
         log.warning("verdict.database_away", error=reason(error))
         words = f"The database does not answer: {reason(error).partition(':')[0]}."
-        return Verdict((Cause(words, code="database_away"),))
+        return Health((Cause(words, code="database_away"),))
 
 
-_recent = Recent(lambda: work_out(), Verdict)
+_recent = Recent(lambda: work_out(), Health)
 
 
-def current(max_age: float = CACHE_SECONDS) -> Verdict:
+def current(max_age: float = CACHE_SECONDS) -> Health:
     """Return a cached verdict that is at most `max_age` seconds old."""
     return _recent.get(max_age)
 

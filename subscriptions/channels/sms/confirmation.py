@@ -64,7 +64,7 @@ def send_code(user: User) -> None:
             code.save()
             enqueue(SendCode, {"user": user.pk}, unique_key=str(user.pk))
         else:
-            refused = f"{settings.SMS_CODES_PER_DAY} codes were sent today (SMS_CODES_PER_DAY)"
+            refused = f"{limits.CODES_PER_DAY} codes were sent today"
     if refused:
         raise PhoneError(f"{refused}: try again tomorrow")
 

@@ -9,6 +9,9 @@ from django.utils.crypto import salted_hmac
 from tailrace.db.clock import DAY_SECONDS
 from tailrace.jobs.destinations.rate_limit import take_from_window
 
+CODES_PER_DAY = 5
+"""The maximum number of confirmation codes per user and per number per day."""
+
 
 class Left:
     """The remaining numbers of texts that may be sent today, by user and number."""
@@ -34,9 +37,9 @@ def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
 
 
 def take_code(user: int, phone: str) -> bool:
-    """Count a code; return False if the user or the number has reached SMS_CODES_PER_DAY."""
+    """Count a code; return False if the user or the number has reached CODES_PER_DAY."""
     names = {f"{name}:code": 1 for name in _names(user, phone)}
-    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY_SECONDS).values())
+    return all(take_from_window(names, CODES_PER_DAY, DAY_SECONDS).values())
 
 
 def _names(user: int, phone: str) -> tuple[str, str]:

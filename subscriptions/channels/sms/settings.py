@@ -35,7 +35,5 @@ class SmsSettings(AppSettings):
     """the token of that account"""
     SMS_PER_DAY: PositiveInt = 50
     """text messages (including codes) per user and per number per day, at most"""
-    SMS_CODES_PER_DAY: PositiveInt = 5
-    """confirmation codes per user and per number per day, at most"""
     SMS_FROM: str = ""
     """sender of text messages: a number, or the SID of a messaging service"""

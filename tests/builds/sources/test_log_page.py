@@ -11,13 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.domains.builds.event_types.catalogue import by_raw_type
-from tailrace.domains.builds.sources.log_page import BadPage, repaired
-from tailrace.domains.builds.sources.page_parser import PageParser, parse
+from tailrace.domains.builds.sources.log_page import BadPage, Page, repaired
+from tailrace.domains.builds.sources.page_parser import PageParser
 from tailrace.domains.builds.sources.record import record, to_event
 from tailrace.events.models import Event
 
 OBS = Path(__file__).parents[2] / "data" / "obs"
 fresh = count()
+
+
+def parse(body: bytes, start: int) -> Page:
+    """Parse a complete page that was read from `start`."""
+    parser = PageParser(start, 2**24)
+    parser.feed(body)
+    return parser.finish()
+
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

@@ -101,7 +101,7 @@ def race(turns: int) -> tuple[int, int]:
         for _ in range(turns):
             line.wait()
             with transaction.atomic():
-                idle = find_inactive_gatherings()
+                idle = find_inactive_gatherings(200)
                 ended.append(finalize_inactive_gatherings(idle))
             line.wait()
         return []
@@ -154,7 +154,7 @@ def test_a_join_waits_for_finalizing_and_then_gives_up() -> None:
     def work(number: int) -> None:
         if number == 0:
             with transaction.atomic():
-                assert finalize_inactive_gatherings(find_inactive_gatherings())
+                assert finalize_inactive_gatherings(find_inactive_gatherings(200))
                 held.set()
                 wait_until(_somebody_waits, what="the joining photo waits for the row")
         else:
@@ -173,7 +173,7 @@ def test_finalizing_skips_a_gathering_being_joined() -> None:
     late = upload_photo()
     with transaction.atomic():
         cluster_photos([late.pk])
-        (ended,) = at_once(1, lambda _: len(find_inactive_gatherings()))
+        (ended,) = at_once(1, lambda _: len(find_inactive_gatherings(200)))
         assert ended == 0
     assert_consistent(Gathering.objects.get())
 

@@ -15,6 +15,12 @@ EDGES = [
 ]  # fmt: skip
 
 
+def cell(lat: float, lon: float) -> int:
+    row = min(grid.ROWS - 1, math.floor((lat + 90) * 100))
+    n = grid.columns(row)
+    return row * grid.COLUMNS + min(n - 1, math.floor((lon + 180) / 360 * n))
+
+
 def anywhere(chance: random.Random) -> tuple[float, float]:
     lat = chance.choice([chance.uniform(-90, 90), 90 - 10 ** chance.uniform(-7, 1)])
     return chance.choice([lat, -lat]), chance.choice([chance.uniform(-180, 180), 180.0])
@@ -31,7 +37,7 @@ def test_postgresql_and_python_compute_the_same_cell() -> None:
             [[lat for lat, _ in points], [lon for _, lon in points]],
         )
         cells = [row[0] for row in cursor.fetchall()]
-    assert cells == [grid.cell(*point) for point in points]
+    assert cells == [cell(*point) for point in points]
 
 
 def away(lat: float, lon: float, metres: float, bearing: float) -> tuple[float, float]:
@@ -51,10 +57,10 @@ def test_a_cover_contains_the_cells_of_all_points(metres: float) -> None:
     chance = random.Random(metres)
     for lat, lon in EDGES + [anywhere(chance) for _ in range(300)]:
         cover = set(grid.cover(lat, lon, metres))
-        assert grid.cell(lat, lon) in cover
+        assert cell(lat, lon) in cover
         for _ in range(40):
             there = away(lat, lon, metres * chance.random() ** 0.2, chance.uniform(0, 2 * math.pi))
-            assert grid.cell(*there) in cover, (lat, lon, there)
+            assert cell(*there) in cover, (lat, lon, there)
 
 
 def test_a_cover_is_small_everywhere() -> None:

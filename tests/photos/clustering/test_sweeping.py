@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.db import clock as events_clock
 from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
+from tailrace.domains.photos.invariants import PhotosSweep
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.events.models import Event
 from tailrace.jobs.maintenance.sweep import sweep
@@ -91,9 +92,11 @@ def test_200_lone_photos_do_not_delay_newer_ones(clock, turn, run_jobs) -> None:
     }
 
 
-def test_more_lone_photos_than_a_batch_do_not_delay_either(clock, settings, turn, run_jobs) -> None:
+def test_more_lone_photos_than_a_batch_do_not_delay_either(
+    clock, monkeypatch, turn, run_jobs
+) -> None:
     """A smaller batch, with five times as many lone photos, all due."""
-    settings.PHOTOS_SWEEP_BATCH = 40
+    monkeypatch.setattr(PhotosSweep, "limit", 40)
     for n in range(200):
         upload_photo(away(SQUARE, 200 * (n + 1)))
     for _ in range(6):
@@ -181,8 +184,8 @@ def test_a_gathering_idle_for_an_hour_is_finalized(clock, run_jobs) -> None:
     assert swept(GROW).found == 0
 
 
-def test_gatherings_are_finalized_in_bounded_batches(clock, settings, run_jobs) -> None:
-    settings.PHOTOS_SWEEP_BATCH = 2
+def test_gatherings_are_finalized_in_bounded_batches(clock, monkeypatch, run_jobs) -> None:
+    monkeypatch.setattr(PhotosSweep, "limit", 2)
     for n in range(3):
         upload_photos(5, away(SQUARE, 1000 * n))
     run_jobs("photos.cluster")
@@ -216,8 +219,8 @@ def test_a_gathering_without_photos_is_dissolved(run_jobs) -> None:
     assert swept(TRUE).found == 0
 
 
-def test_repeated_sweeps_check_every_gathering(settings, clock, run_jobs) -> None:
-    settings.PHOTOS_SWEEP_BATCH = 2
+def test_repeated_sweeps_check_every_gathering(settings, monkeypatch, clock, run_jobs) -> None:
+    monkeypatch.setattr(PhotosSweep, "limit", 2)
     for n in range(7):
         upload_photos(5, away(SQUARE, 1000 * n))
     run_jobs("photos.cluster")

@@ -108,12 +108,12 @@ def test_a_wrong_token_fails_at_once_and_names_the_settings(
     assert "check its settings" in job.error
 
 
-def test_a_missing_dataset_fails_at_once_and_names_it(ann: User, scan: Scan, settings) -> None:
+def test_a_missing_dataset_fails_at_once_and_names_it(ann: User, scan: Scan, monkeypatch) -> None:
     add(ann)
-    settings.PROTECTION_SODA_LEGALS = "aaaa-bbbb"
+    monkeypatch.setattr("tailrace.domains.protection.providers.soda.LEGALS", "aaaa-bbbb")
     job = scan(ann)
     assert job.state == "failed"
-    assert "has no dataset aaaa-bbbb: check PROTECTION_SODA_*" in job.error
+    assert "has no dataset aaaa-bbbb: check PROTECTION_SODA_URL" in job.error
 
 
 def test_without_a_source_the_job_fails_at_once(ann: User, scan: Scan, settings) -> None:

@@ -10,6 +10,7 @@ from django.http import HttpResponse
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
+from tailrace.subscriptions.api import cloudevents
 from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
 from tests.kit import at_once
 from tests.web.program import Program, problem, program
@@ -171,13 +172,15 @@ def test_values_too_long_for_their_column_are_refused(ann: Program) -> None:
     assert "EVENTS_MAX_PAYLOAD_BYTES" in big["detail"]
 
 
-def test_a_batch_is_an_array_of_objects_of_bounded_length(ann: Program, settings) -> None:
+def test_a_batch_is_an_array_of_objects_of_bounded_length(
+    ann: Program, settings, monkeypatch
+) -> None:
     for body in ({}, 5, None):
         answer = ann.post("/events", json.dumps(body).encode(), content_type=BATCHED)
         problem(answer, 422, "not-a-cloud-event")
     problem(batch(ann, 5, "x"), 422, "not-a-cloud-event")
     problem(ann.post("/events", [], content_type=STRUCTURED), 422, "not-a-cloud-event")
-    settings.API_MAX_BATCH = 2
+    monkeypatch.setattr(cloudevents, "MAX_BATCH", 2)
     problem(batch(ann, *(event(id=str(n)) for n in range(3))), 413)
     settings.API_MAX_BODY_BYTES = 1024
     problem(one(ann, data={"title": "x" * 1024}), 413)
