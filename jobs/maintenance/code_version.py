@@ -18,6 +18,8 @@ class CodeVersion:
     """A version of the code. The digest of the files' contents is the same on all machines."""
 
     digest: str
+    changed_at: datetime
+    """The latest modification time of a file."""
     here_since: datetime
     """Since when the files are on this machine; copied files may keep their modification times."""
 
@@ -42,8 +44,8 @@ def code_version() -> CodeVersion:
         )
         if _known is None or _known[0] != state:
             here_since = max((stat.st_ctime for stat in stats), default=0.0)
-            since = datetime.fromtimestamp(here_since, UTC)
-            _known = (state, CodeVersion(_digest(files), since))
+            times = (datetime.fromtimestamp(each, UTC) for each in (state[0], here_since))
+            _known = (state, CodeVersion(_digest(files), *times))
         return _known[1]
 
 
