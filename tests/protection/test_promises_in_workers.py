@@ -32,7 +32,8 @@ from tests.servers.web import ReceivedRequest, serving
 
 __all__ = ["soda"]
 LOCAL = "127.0.0.0/8"
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+# `once`: it looks into Redis for what the broker has kept.
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True), pytest.mark.slow]
 QUEUES = [
     SCAN,
     hometitle.SCAN,
