@@ -88,7 +88,7 @@ class EventType(Described):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the readers of each of these Recorded events, by id; None: everybody.
+        """Return the readers of each of these Recorded events, by id; None if all users are.
 
         This method is called once for the events of all types that inherit it, so it should not use
         `cls`. If an event is left out of the result, or the method raises an error, no user may

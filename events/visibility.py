@@ -95,7 +95,7 @@ def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[i
 
 
 def admits(readers: Readers | None, user: User | None, group: Group | None = None) -> bool:
-    """Whether the user, or the group if there is no user, may read the event (None: everybody)."""
+    """Whether the user, or the group if there is no user, is among `readers` (None: all users)."""
     if readers is None:
         return True
     if user is None:

@@ -153,7 +153,7 @@ class Handler(Described):
         return None
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
-        """Return the users who may read jobs with these payloads, by the job's id; None: everybody.
+        """Return the readers of jobs with these payloads, by the job's id; None if all users are.
 
         For jobs without an event only. The type of an event decides about the jobs of the event.
         """

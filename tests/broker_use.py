@@ -1,5 +1,7 @@
-"""Which tests use the broker: their code, or that of their fixtures, starts a worker or looks into
-a queue at the broker. They have the mark `broker`, and run on RabbitMQ, too."""
+"""Mark the tests whose code, or whose fixtures, start a worker or read a queue at the broker.
+
+Tests with the mark `broker` also run on RabbitMQ.
+"""
 
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -18,7 +20,7 @@ def mark(items: list[pytest.Item]) -> None:
 
 
 def _functions(item: pytest.Function) -> Iterator[Any]:
-    """Yield the function of a test, and those of its fixtures."""
+    """Yield the functions of a test and of its fixtures."""
     yield item.function
     for definitions in item._fixtureinfo.name2fixturedefs.values():
         for definition in definitions:
@@ -46,7 +48,7 @@ def _called_by(function: Any) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that a function refers to, with those of the functions within it."""
+    """Yield the names that a function and its inner functions refer to."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

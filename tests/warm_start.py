@@ -1,9 +1,9 @@
-"""Start Celery's processes from one that has imported the project: that takes a third of the CPU.
+"""Fork workers from a parent process that has imported the project: a start takes a third of the
+CPU.
 
-A test process starts one for each environment that is used again, and it forks what a test asks
-for. The fork runs what `celery` runs from its first line on; what it has not done itself is the
-import of the project. The first with an environment is started without it, and so is each pool in
-tests/jobs/engine/workers/test_pools.py.
+A test process starts one parent for each environment that is used a second time. The fork runs
+`celery` from its first line on, without the import of the project. The first worker with an
+environment is an ordinary process. So is each worker of tests/jobs/engine/workers/test_pools.py.
 """
 
 import ctypes

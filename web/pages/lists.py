@@ -1,14 +1,12 @@
 """Lists on pages: rows page by page, newest first. The template `tailrace/web/older.html` links
 the pages."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 
-from tailrace.web.pages.live import render_live
 from tailrace.web.pagination import InvalidCursor, page_by_id, page_by_time
 
 M = TypeVar("M", bound=Model)
@@ -30,14 +28,6 @@ def list_page(
         raise Http404 from None
 
 
-def render_live_list(
-    request: HttpRequest,
-    template: str,
-    context: Mapping[str, Any],
-    address: str,
-    *,
-    seconds: int = 5,
-) -> str:
-    """Return the HTML of a page of a list that reloads itself from `address`."""
-    query = urlencode({"after": request.GET.get("after", "")})
-    return render_live(request, template, context, f"{address}?{query}&", seconds=seconds)
+def live_address(request: HttpRequest, address: str) -> str:
+    """Return the address of a list for `render_live`: it keeps the page that the request shows."""
+    return f"{address}?{urlencode({'after': request.GET.get('after', '')})}&"

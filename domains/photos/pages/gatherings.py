@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.pages.map import show_with_map
 from tailrace.web.pages.frame import PersonRequest, for_person
-from tailrace.web.pages.lists import list_page, render_live_list
-from tailrace.web.pages.live import live_response
+from tailrace.web.pages.lists import list_page, live_address
+from tailrace.web.pages.live import live_response, render_live
 
 MAX_ACTIVE = 200
 FINALIZED_PAGE_SIZE, PHOTOS_PAGE_SIZE = 30, 60
@@ -54,13 +54,13 @@ def _list(request: PersonRequest) -> str:
     if not request.GET.get("after"):
         active = Gathering.objects.placed().active()
         context["active"] = active.order_by("-last_photo_at")[:MAX_ACTIVE]
-    address = reverse("photos:list")
-    return render_live_list(request, "tailrace/photos/gatherings_list.html", context, address)
+    address = live_address(request, reverse("photos:list"))
+    return render_live(request, "tailrace/photos/gatherings_list.html", context, address)
 
 
 def _photos(request: PersonRequest, gathering: Gathering) -> str:
     photos = Photo.objects.filter(gathering=gathering).select_related("user")
     rows, older = list_page(request, photos, PHOTOS_PAGE_SIZE, time_column="taken_at")
     context = {"gathering": gathering, "rows": rows, "older": older}
-    address = reverse("photos:gathering_photos", args=[gathering.pk])
-    return render_live_list(request, "tailrace/photos/gathering_photos.html", context, address)
+    address = live_address(request, reverse("photos:gathering_photos", args=[gathering.pk]))
+    return render_live(request, "tailrace/photos/gathering_photos.html", context, address)

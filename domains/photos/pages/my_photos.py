@@ -11,8 +11,8 @@ from tailrace.domains.photos.picture_response import picture_response
 from tailrace.domains.photos.uploads.quotas import usage_of
 from tailrace.domains.photos.visibility import visible_photos
 from tailrace.web.pages.frame import PersonRequest, for_person, show, within_budget
-from tailrace.web.pages.lists import list_page, render_live_list
-from tailrace.web.pages.live import live_response
+from tailrace.web.pages.lists import list_page, live_address
+from tailrace.web.pages.live import live_response, render_live
 
 PAGE_SIZE = 60
 IMAGE_COST = 0.1
@@ -51,5 +51,6 @@ def image(request: PersonRequest, id: int) -> HttpResponse:
 def _list(request: PersonRequest) -> str:
     photos = Photo.objects.filter(user=request.user).select_related("gathering")
     rows, older = list_page(request, photos, PAGE_SIZE, time_column="uploaded_at")
-    context, address = {"rows": rows, "older": older}, reverse("photos:mine_list")
-    return render_live_list(request, "tailrace/photos/mine_list.html", context, address)
+    context = {"rows": rows, "older": older}
+    address = live_address(request, reverse("photos:mine_list"))
+    return render_live(request, "tailrace/photos/mine_list.html", context, address)

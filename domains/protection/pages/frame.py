@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from tailrace.domains.protection.menu import TABS
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.pages.lists import render_live_list
+from tailrace.web.pages.lists import live_address
+from tailrace.web.pages.live import render_live
 
 SECONDS = 3
 """Seconds between two updates of a live part."""
@@ -32,8 +33,8 @@ def live_part(
     `view` every few seconds; that view returns the same part with `live_response`."""
     if not under_way:
         return render_to_string(template, dict(context), request)
-    address = reverse(f"protection:{view}")
-    return render_live_list(request, template, context, address, seconds=SECONDS)
+    address = live_address(request, reverse(f"protection:{view}"))
+    return render_live(request, template, context, address, seconds=SECONDS)
 
 
 def _tabs(request: PersonRequest) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.pages.lists import list_page, render_live_list
+from tailrace.web.pages.lists import list_page, live_address
 from tailrace.web.pages.live import live_response, render_live
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page
@@ -158,9 +158,9 @@ def _list(request: PersonRequest) -> str:
     page, older = list_page(request, imports)
     now = database_now()
     context = {"rows": [_shown(row, now) for row in page], "older": older}
-    address, seconds = reverse("timeline:imports_list"), _seconds(*page)
+    address = live_address(request, reverse("timeline:imports_list"))
     template = "tailrace/timeline/imports_list.html"
-    return render_live_list(request, template, context, address, seconds=seconds)
+    return render_live(request, template, context, address, seconds=_seconds(*page))
 
 
 def _part(request: PersonRequest, row: Import) -> str:
