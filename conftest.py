@@ -131,10 +131,12 @@ def pytest_sessionfinish() -> None:
         statements.write(Path(folder))
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the files that have slow tests: else one process has them left when the others
-    are done."""
+@pytest.hookimpl(wrapper=True)  # marks come before pytest's choice by marks, the order after all
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Mark the tests that use the broker, and run files with slow tests first: otherwise one
+    process still has them when the others are done."""
     from tests import broker_use
 
     broker_use.mark(items)
@@ -146,6 +148,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if item.nodeid in record and item.nodeid not in chosen]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
+    yield
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
@@ -234,7 +237,7 @@ def process_env(transactional_db: None) -> dict[str, str]:
 
 @pytest.fixture(scope="package")
 def process_env_of_package(django_db_setup: None) -> dict[str, str]:
-    """The same for a process that is started once for the tests of a package."""
+    """Environment of a process that is started once for all tests of a package."""
     return _environment()
 
 

@@ -1,6 +1,7 @@
 """Mark the tests whose code, or whose fixtures, start a worker or read a queue at the broker.
 
-Tests with the mark `broker` also run on RabbitMQ.
+Tests with the mark `broker` also run on RabbitMQ. Names that a function imports, and attributes of
+modules, are not followed.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,8 @@ _known: dict[Any, bool] = {}
 
 
 def _uses_broker(function: Any) -> bool:
-    """Whether a function of the tests calls one that uses the broker, or one that calls it."""
+    """Return whether a function starts a worker or reads a queue at the broker, itself or through
+    other functions of the tests."""
     if function not in _known:
         _known[function] = function in (kit.worker, kit.broker_length, kit.empty_broker)
         _known[function] |= any(map(_uses_broker, _called_by(function)))
@@ -39,7 +41,7 @@ def _uses_broker(function: Any) -> bool:
 
 
 def _called_by(function: Any) -> Iterator[Any]:
-    """Yield the functions that a function of the tests refers to by their names."""
+    """Yield the callables whose names a function of the tests uses."""
     function = getattr(function, "__wrapped__", function)
     if isinstance(function, FunctionType) and function.__module__.startswith("tests."):
         for name in _names(function.__code__):

@@ -40,7 +40,8 @@ BEGIN
   LOOP
     EXECUTE format('DROP TABLE %s', part);
   END LOOP;
-  -- A table without a page has no row; one that was analysed is looked at below.
+  -- Tables of size 0 have no rows. They are skipped, unless they were filled at first or have been
+  -- analysed: see below.
   FOR t IN SELECT tables.* FROM snapshot.tables JOIN pg_class ON oid = name::regclass
     WHERE filled OR relkind = 'p' OR pg_relation_size(oid) > 0 OR reltuples >= 0 AND NOT referenced
     ORDER BY name

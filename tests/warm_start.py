@@ -51,8 +51,9 @@ def start_celery(
             )  # fmt: skip
     assert parent.stdin
     assert parent.stdout
+    if _libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl: the fork would not be our child")
     parent.stdin.write(json.dumps({"arguments": list(arguments), "log": str(log)}) + "\n")
-    _libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         parent.stdin.flush()
         pid = int(parent.stdout.readline())
@@ -89,9 +90,10 @@ def main() -> None:
     app.finalize()
     gc.freeze()
     for line in sys.stdin:
-        assert threading.active_count() == 1, "a fork has no threads but its own"
+        assert threading.active_count() == 1, "a process with threads must not be forked"
         reader, writer = os.pipe()
         if not (pid := os.fork()):
+            os.close(reader)
             _fork_again(json.loads(line), writer)
         os.close(writer)
         os.waitpid(pid, 0)  # its child is an orphan from now on
@@ -117,7 +119,8 @@ def _fork_again(question: dict[str, Any], writer: int) -> None:
     from tailrace.config import boot
     from tailrace.jobs import shutdown
 
-    shutdown._shared = mmap.mmap(-1, 8)  # that of the import is shared with all other forks
+    assert isinstance(shutdown._shared, mmap.mmap)
+    shutdown._shared = mmap.mmap(-1, 8)  # the one that was made at import is shared by all forks
     boot.start()  # as tailrace.config.celery does when `celery` imports it
     boot.check_server(wait=True)
     sys.exit(celery_main())

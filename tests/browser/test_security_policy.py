@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from tailrace.jobs.models import Job
 from tailrace.subscriptions.channels.webhook import endpoints
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
@@ -26,8 +27,8 @@ def root() -> User:
 
 
 def _pages(root: User, every: bool) -> list[str]:
-    """Return the address of each kind of page, with something on it; of the lists of the admin,
-    which have one template, each fourth or all."""
+    """Return the address of each kind of page, with something on it. `every`: all lists of the
+    admin; else that of jobs, which has a template of its own, and every fourth."""
     job = operators.job(error="no-space")
     endpoint, _secret = endpoints.create(root, "https://example.org/hook")
     own = ["/", "/me/subscriptions", "/me/inbox", "/me/feeds", "/me/endpoints", "/me/preferences",
@@ -39,7 +40,7 @@ def _pages(root: User, every: bool) -> list[str]:
            f"/admin/auth/user/{root.pk}/delete/"]  # fmt: skip
     lists = [
         reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-        for model in (MODELS if every else MODELS[::4])
+        for model in (MODELS if every else [Job, *MODELS[::4]])
     ]
     return [*own, *lists, "/admin/auth/user/add/", "/admin/django_celery_beat/periodictask/add/"]
 

@@ -34,7 +34,7 @@ def test_one_event_is_recorded_and_returned() -> None:
     assert row.problem == ""
 
 
-def test_a_receiver_gets_the_events_of_its_types_alone() -> None:
+def test_a_receiver_gets_only_events_of_its_types() -> None:
     received = []
 
     @on_published(Bought)

@@ -9,8 +9,6 @@ import pytest
 
 from tests.kit import PATIENCE, ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
-
 MOST_MODULES, MOST_LINES = 25, 3200
 PAGE = ROOT / "docs" / "how-it-works.md"
 BRANCHES = "## Where the way branches"
@@ -20,6 +18,8 @@ def linked_files(text: str) -> list[str]:
     return re.findall(r"\]\(\.\./([\w/.]+)\)", text)
 
 
+@pytest.mark.slow
+@pytest.mark.once
 def test_a_job_passes_through_the_files_of_the_page_and_through_few_others(
     process_env: dict[str, str],
 ) -> None:
@@ -36,7 +36,7 @@ def test_a_job_passes_through_the_files_of_the_page_and_through_few_others(
     assert len(job) <= MOST_MODULES, list(job)
     assert sum(job.values()) <= MOST_LINES, job
     way, branches = PAGE.read_text().split(BRANCHES)
-    assert len(linked_files(way)) == 13
+    assert linked_files(way)
     assert set(linked_files(way)) <= {*job, *ways["an event"]}
     assert not set(linked_files(branches)) & set(job) - {"jobs/shutdown.py"}
 

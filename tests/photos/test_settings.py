@@ -57,3 +57,21 @@ def test_a_wrong_setting_stops_the_boot_and_an_unknown_one_is_reported() -> None
     assert done.returncode == 1
     assert "PHOTOS_MIN_FOR_GATHERING: '1' is not a whole number, 2 to 1000" in done.stderr
     assert "did you mean 'PHOTOS_DISTANCE_METERS'?" in done.stderr
+
+
+def test_the_batch_of_the_sweeps_is_the_setting() -> None:
+    code = (
+        "import django; django.setup()\n"
+        "from tailrace.domains.photos.invariants import PhotosSweep\n"
+        "print(*{sweep.limit for sweep in PhotosSweep.__subclasses__()})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PHOTOS_SWEEP_BATCH": "7", "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout.split() == ["7"]

@@ -44,7 +44,7 @@ class Killable:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.folder: Path | None = None
-        """Where imported files are; None: where the environment says."""
+        """Folder of imported files; None: that of the environment."""
 
     def run(self, queue: str, kill_at: int = 0, stop_at: int = 0) -> Run:
         """Drain the queue until it is empty, or up to that statement of the handlers."""
@@ -141,6 +141,7 @@ def main() -> None:
             for pid in stopped:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+                os.close(runs.pop(pid))
             stopped.clear()
             sys.stdout.write("{}\n")
             sys.stdout.flush()
@@ -166,6 +167,8 @@ def main() -> None:
         outcome = _outcome(pid, runs[pid])
         if outcome["stopped"]:
             stopped.add(pid)
+        else:
+            os.close(runs.pop(pid))
         sys.stdout.write(json.dumps(outcome) + "\n")
         sys.stdout.flush()
 

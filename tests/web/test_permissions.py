@@ -231,14 +231,11 @@ def world(db: None) -> World:
     return World()
 
 
-DENIED = ("login", "no", "nothing")
-
-
 def at_the_border(row: dict[str, str]) -> set[str]:
-    """Return the kinds of users on both sides of each change in a row: the last who is denied, the
-    first who is not."""
-    runs = [list(run) for _, run in itertools.groupby(WHO, key=row.__getitem__)]
-    return {run[-1] if row[run[0]] in DENIED else run[0] for run in runs}
+    """Return the kinds of users on both sides of each change in a row, or the first if all get the
+    same answer."""
+    changes = (pair for pair in itertools.pairwise(WHO) if row[pair[0]] != row[pair[1]])
+    return set(itertools.chain.from_iterable(changes)) or {WHO[0]}
 
 
 @pytest.mark.slow
@@ -252,5 +249,5 @@ def test_everybody_may_do_what_the_table_allows(who: str, every: bool, world: Wo
         for method, pattern, key in _requests()
         if every or who in at_the_border(ROWS[key])
     }
-    assert len(answers) > 50
+    assert answers
     assert {key: both for key, both in answers.items() if both[0] != both[1]} == {}

@@ -208,7 +208,8 @@ def test_the_command_stops_cleanly_and_needs_no_database(tmp_path):
         url = process.stdout.readline().split()[2]
         wait_until(
             lambda: (
-                httpx.get(f"{url}/lastnotifications?view=json", trust_env=False).json()["next"] > 4
+                httpx.get(f"{url}/lastnotifications?view=json", trust_env=False).json()["next"]
+                > 4  # three a second
             )
         )
         process.send_signal(signal.SIGINT)

@@ -27,7 +27,7 @@ GONE = "test.gone"
 LANES = "abc"
 AGREED = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

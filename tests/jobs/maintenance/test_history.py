@@ -199,7 +199,7 @@ def test_who_creates_a_job_of_an_event_waits_for_others_and_sees_what_they_ended
 
 def test_a_day_past_its_retention_is_dropped_with_what_belongs_to_its_jobs(clock) -> None:
     now = database_now()
-    clock.step(DAY - now.hour * HOUR)  # an hour before midnight, the steps below would skip a day
+    clock.step(DAY - now.hour * HOUR)  # after midnight: the next step stays within the day
     publish([NewEvent(Happened)])
     [event] = Event.objects.all()
     run_and_settle(claimed("test.log"))

@@ -152,7 +152,7 @@ def test_only_another_address_or_settings_begin_anew(curator) -> None:
         ({"kind": "gopher"}, "not one of the available choices"),
         ({"cron": "at noon"}, "not a cron expression"),
         ({"name": "Two words"}, "lower-case letters"),
-        ({"name": "there"}, "already exists"),
+        ({"name": "there"}, "source named 'there' already exists"),
     ],
 )
 def test_what_is_wrong_is_named_at_its_field(curator, change, message) -> None:

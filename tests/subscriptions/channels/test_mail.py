@@ -11,6 +11,7 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.states import State
 from tailrace.net.sanitize import one_line
 from tailrace.subscriptions.models import GroupAddress
+from tests.kit import PATIENCE, wait_until, worker
 from tests.servers.smtp import MailServer
 from tests.subscriptions.sample_domain import (
     FIRST,
@@ -184,8 +185,6 @@ def test_a_lost_connection_costs_at_most_one_attempt(run_jobs, smtp: MailServer,
 def test_after_a_kill_the_same_message_id_is_sent_again(
     run_jobs, smtp: MailServer, clock, process_env, tmp_path: Path
 ) -> None:
-    from tests.kit import PATIENCE, wait_until, worker
-
     assign_role(FIRST, person("ann"))
     env = process_env | {
         "EMAIL_URL": smtp.url,

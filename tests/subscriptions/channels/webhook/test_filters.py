@@ -48,7 +48,10 @@ def test_a_filter_names_what_is_sent() -> None:
     ann, _endpoint, _ = owner("https://example.org/")
     for name, words in (
         ("stage.gal", "did you mean 'stage.gala'"),
-        ("stage.silence", "'stage.silence' is not an event type or family"),
+        (
+            "stage.silence",
+            "'stage.silence' is not an event type or family that is sent to webhooks",
+        ),
     ):
         with pytest.raises(FilterError, match=words):
             endpoints.create(ann, "https://example.org/", event_types=[name])
