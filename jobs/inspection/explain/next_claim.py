@@ -116,7 +116,8 @@ def _paused(queue: Queue) -> Reason:
 
 def _not_due(job: Job) -> Reason:
     if job.error and job.claim_no:
-        words = f"The job runs again at {when(job.due_at)}. Its last attempt failed: {job.error}"
+        at = when(job.due_at)
+        words = f"The job runs again at {at}. Its last claim ended with: {job.error}"
     else:
         words = f"The job is due at {when(job.due_at)}."
     return Reason("not_due", words)

@@ -97,7 +97,7 @@ def _wake_up(queue: Queue, broker: BrokerStatus, busy: bool) -> Reason:
         last_drain = "no drain has started yet"
     if not activity.awake or activity.awake_at is None:
         words = (
-            f"No wake-up has been sent; {last_drain}. A drain that is still running claims the "
+            f"No wake-up is on its way; {last_drain}. A drain that is still running claims the "
             "job, or the tick sends a wake-up within two seconds."
         )
         return Reason("asleep", words)

@@ -74,7 +74,13 @@ def test_it_is_not_due() -> None:
 def test_a_scheduled_retry_shows_the_last_error(run_jobs) -> None:
     id = enqueue(Working, {"do": "raise", "note": "no such host"})
     run_jobs("test.work")
-    assert words(id, "not_due").endswith("Its last attempt failed: no such host")
+    assert words(id, "not_due").endswith("Its last claim ended with: no such host")
+
+
+def test_a_snoozed_job_has_not_failed(run_jobs) -> None:
+    id = enqueue(Working, {"do": "snooze", "note": "the files are missing", "seconds": 3600})
+    run_jobs("test.work")
+    assert words(id, "not_due").endswith("Its last claim ended with: the files are missing")
 
 
 def test_its_queue_is_paused() -> None:
@@ -221,7 +227,7 @@ def test_a_wake_up_is_at_a_worker_or_lost() -> None:
 def test_no_wake_up_is_on_its_way() -> None:
     id = enqueue(Working)
     change_queue("test.work", awake=False, drained_at=ago(3))
-    assert words(id, "asleep").startswith("No wake-up has been sent; the last drain started 2")
+    assert words(id, "asleep").startswith("No wake-up is on its way; the last drain started 2")
 
 
 def test_its_queue_is_retired_though_the_handler_is_here() -> None:
