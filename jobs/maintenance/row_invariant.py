@@ -30,7 +30,8 @@ class RowInvariant(Invariant):
     condition: ClassVar[str] = ""
     """SQL that is true of a wrong row."""
     change: ClassVar[str] = ""
-    """SQL after SET in the statement that repairs wrong rows; empty if there is no repair."""
+    """SQL after SET in the statement that repairs wrong rows; empty if there is no repair, or
+    another one (`repaired_by`, `repair`)."""
 
     def find(self) -> list[int]:
         sql = f"SELECT r.id FROM {self.table} r WHERE {self.condition} LIMIT %(limit)s"
@@ -40,12 +41,16 @@ class RowInvariant(Invariant):
         return [id for _invariant, id in scan([self], list(violations))]
 
     def repair(self, violations: Sequence[int]) -> int:
+        if not self.change:
+            return super().repair(violations)
         sql = f"UPDATE {self.table} r SET {self.change} WHERE r.id = ANY(%(ids)s) RETURNING r.id"
         return len(query(sql, ids=self.lock(violations)))
 
     @property
     def repairs(self) -> bool:
-        return bool(self.change) or type(self).repair is not RowInvariant.repair
+        cls = type(self)
+        has_function = cls.repaired_by is not None or cls.repair is not RowInvariant.repair
+        return bool(self.change) or has_function
 
     def lock(self, ids: Sequence[int]) -> list[int]:
         """Lock the rows that are still wrong and return their ids; skip rows that are locked."""

@@ -5,6 +5,7 @@ import pytest
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance import tick
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.row_invariant import RowInvariant
 from tailrace.jobs.models import Job, Queue, QueueActivity, Schedule
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
@@ -20,6 +21,17 @@ def test_every_invariant_says_what_it_is() -> None:
     assert set(CORE) <= swept
     assert all(invariant.description() for invariant in all_invariants())
     assert not [rule for rule in all_invariants() if rule.every and rule.in_batches]
+
+
+class _RepairedByFunction(RowInvariant):
+    repaired_by = len
+
+
+def test_an_invariant_of_rows_may_name_the_function_that_repairs_it() -> None:
+    invariant = _RepairedByFunction()
+    assert invariant.repairs
+    assert invariant.repair([1, 2]) == 2
+    assert not RowInvariant().repairs
 
 
 def test_an_expired_lease_is_rescued(clock) -> None:
