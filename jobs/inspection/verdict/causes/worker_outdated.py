@@ -42,7 +42,7 @@ def _cause(workers: list[Worker], since: datetime) -> Cause:
     more = f" and {len(workers) - MAX_NAMED} more" if len(workers) > MAX_NAMED else ""
     runs = "1 worker runs" if len(workers) == 1 else f"{len(workers):,} workers run"
     return Cause(
-        f"{runs} other code than is on this machine's disk since {when(since)}: {names}{more}.",
+        f"{runs} other code than is on this machine's disk, since {when(since)}: {names}{more}.",
         since=since,
         advice="Restart them, or finish the deploy.",
         link=Link("Workers", "workers"),

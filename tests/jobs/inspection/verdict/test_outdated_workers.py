@@ -48,7 +48,7 @@ def test_it_is_a_cause_once_the_files_are_there_for_ten_minutes(
     assert later(clock, 0) == later(clock, 500) == []
     assert verdict.current(-1).status == "healthy"
     [words] = later(clock, 101)
-    assert words.startswith("1 worker runs other code than is on this machine's disk since ")
+    assert words.startswith("1 worker runs other code than is on this machine's disk, since ")
     assert words.endswith(" min ago): old@test host:2.")
     assert verdict.work_out().codes == ["worker_outdated"]
 
