@@ -44,7 +44,7 @@ def params() -> dict[str, Any]:
 
 
 class Blocked(OperationalError):
-    """Another open transaction holds a lock that the statement needs; it changed nothing.
+    """Another open transaction holds a lock that a statement needs; the statement changed nothing.
 
     Roll the statement's transaction back and try again later.
     """

@@ -31,6 +31,7 @@ SELECT low FROM halves WHERE low >= high
 
 def first_id_since(table: str, column: str, at: datetime) -> int:
     """Return the lowest id of the table's rows whose time `column` is `at` or later, if ids are in
-    the order of that time: see MARGIN. 0 for an empty table."""
+    the order of that time: see MARGIN. If there is no such row, return the highest id plus one; for
+    an empty table 0."""
     rows = query(_FIRST_SINCE.format(table=table, column=column), at=at)
     return (rows and rows[0][0]) or 0

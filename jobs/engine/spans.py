@@ -34,7 +34,7 @@ class JobSpan:
 
 
 def claimed(jobs: Sequence[ClaimedJob], began: int) -> None:
-    """Begin the spans of claimed jobs. `began` is the time when the claim began, by `now`."""
+    """Begin the spans of claimed jobs. `began`: when the claim began, by `engine.tracing.now`."""
     from opentelemetry.context import Context
     from opentelemetry.trace import SpanKind
 
@@ -89,8 +89,8 @@ def _current(span: "Span") -> Iterator[None]:
 
 
 def settled(job: ClaimedJob, began: int, state: str, outcome: str, error_class: str) -> None:
-    """End the spans of a job with its state and outcome. `began` is the time when the settlement
-    began, by `now`."""
+    """End the spans of a job with its state and outcome. `began`: when the settlement began, by
+    `engine.tracing.now`."""
     from opentelemetry.trace import Status, StatusCode
 
     job_span, job.span = job.span, None

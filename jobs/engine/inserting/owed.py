@@ -1,4 +1,4 @@
-"""Find the jobs of events that exist already, among the live jobs or in the history."""
+"""Find which jobs of recorded events exist already, among the live jobs or in the history."""
 
 from collections.abc import Collection, Sequence
 
@@ -21,7 +21,7 @@ locked AS MATERIALIZED (
 ), {locks.restored("locked")}
 SELECT locked.id FROM restored, locked
 """
-_OWED = f"""
+_EXISTING = f"""
 SELECT v.place - 1
 FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(routing_keys)s::text[])
   WITH ORDINALITY AS v (event, handler, routing_key, place)
@@ -41,7 +41,7 @@ def existing_jobs(jobs: Sequence[JobKey]) -> Collection[int]:
     with locks.named(lambda: f"the rows of {len(ids)} events from {ids[0]} to {ids[-1]}"):
         query(_LOCK, ids=number_array(ids), **locks.params())
     rows = query(
-        _OWED,
+        _EXISTING,
         events=number_array(events),
         handlers=text_array(handlers),
         routing_keys=text_array(routing_keys),

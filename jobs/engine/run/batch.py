@@ -40,7 +40,7 @@ class Group:
 
 def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Iterator[Verdict]:
     """Run the jobs together and yield a verdict on each. Only the first call may begin after
-    `until`: see `run`."""
+    `until`: see `drain.run`."""
     valid = []
     for job in jobs:
         if error := _payload_error(job):
