@@ -67,4 +67,4 @@ class FilesHaveOwners(Invariant):
     every = 600
     limit = 500
     found_by = storage.find_unowned
-    repaired_by = storage.release
+    repaired_by = storage.release_unowned

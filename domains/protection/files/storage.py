@@ -49,11 +49,11 @@ def read(file: StoredFile) -> bytes:
         return content
 
 
-def release(files: Iterable[int | None]) -> int:
-    """Enqueue jobs that delete the files with these ids; return how many. Nothing may refer to the
-    files after this transaction."""
+def release(files: Iterable[int | None]) -> None:
+    """Enqueue jobs that delete the files with these ids. Nothing may refer to the files after this
+    transaction."""
     keys = [str(id) for id in files if id is not None]
-    return enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
+    enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
 
 
 def delete(id: int) -> bool:
@@ -76,6 +76,12 @@ def find_unowned(limit: int) -> Sequence[int]:
     first."""
     old = StoredFile.objects.filter(created_at__lt=database_now() - UNOWNED_AFTER)
     return list(_without_owner(old).order_by("created_at").values_list("pk", flat=True)[:limit])
+
+
+def release_unowned(ids: Sequence[int]) -> int:
+    """Release these files; return how many. Files whose job is still waiting count, too."""
+    release(ids)
+    return len(ids)
 
 
 def _without_owner(files: QuerySet[StoredFile]) -> QuerySet[StoredFile]:

@@ -152,6 +152,7 @@ def test_a_crash_before_the_switch_leaves_the_old_file_and_no_orphan(
     assert sweep.find() == [], "somebody may still be writing it"
     clock.step(3700)
     assert sweep.repair(sweep.find()) == 1
+    assert sweep.repair(sweep.find()) == 1, "its job waits, so the file is not left over"
     run_jobs(storage.HANDLER)
     assert StoredFile.objects.get().pk == old.file_id
     assert len(files_in(protection_folder)) == 1
