@@ -20,7 +20,8 @@ class SourceError(Exception):
         self.after = after
         """Seconds until it may be asked again, or None if that is unknown."""
         self.was_asked = was_asked
-        """False if no request was sent because the circuit breaker was open."""
+        """Whether a request was sent. False if the circuit breaker was open, or the rate limit was
+        used up."""
 
 
 class SourceAway(SourceError):
@@ -29,6 +30,11 @@ class SourceAway(SourceError):
 
 class SourceBusy(SourceError):
     """The rate limit of the source allowed no request in time. No request was sent."""
+
+    after: float
+
+    def __init__(self, reason: str, after: float, *, source: str = "") -> None:
+        super().__init__(reason, after, source=source, was_asked=False)
 
 
 class SourceRefuses(SourceError):

@@ -26,7 +26,7 @@ def openapi_body(form: dict[str, Any], json: type[pydantic.BaseModel] | None = N
 
 
 def json_body(request: HttpRequest, schema: type[M]) -> M:
-    """Return the JSON of a request that is no form; raise a problem if it does not validate."""
+    """Return the parsed JSON body. Raise a problem if the body has another type or is not valid."""
     request_body.check_type(request, JSON, FORM)
     request_body.check_size(request)
     return validated(schema, request_body.parse(request.body))
@@ -40,7 +40,7 @@ def validated(schema: type[M], values: Any) -> M:
 
 
 def one_file(request: HttpRequest) -> UploadedFile:
-    """Return the only file of the form, `file`; raise a problem if it has another or more files."""
+    """Return the file in the field `file`. Raise a problem unless it is the form's only file."""
     files = request.FILES.getlist("file")
     count = sum(len(values) for _, values in request.FILES.lists())
     if len(files) != 1 or count != 1:

@@ -16,7 +16,7 @@ def megabytes(count: int) -> str:
 
 
 def max_bytes(setting: str) -> int:
-    """Return the maximum bytes of the files of an upload; `setting` has it in megabytes."""
+    """Return the maximum bytes of the files of an upload, from a setting in megabytes."""
     return int(getattr(settings, setting) * 1_000_000)
 
 
@@ -28,8 +28,10 @@ def check_size(field: str, size: int, setting: str) -> None:
 
 
 def check_count(field: str, count: int, noun: str, setting: str, advice: str = "") -> None:
-    """Raise QuotaExceeded if the user may not have another `noun` (plural) beside the `count` that
-    exist. A limit of 0 is none."""
+    """Raise QuotaExceeded if the user has `count` of these already and may have no more.
+
+    `noun` is their name in the plural. With the setting 0 there is no limit.
+    """
     most = getattr(settings, setting)
     if most and count >= most:
         message = f"you have {count:,} {noun}, the maximum ({setting})"
@@ -37,8 +39,10 @@ def check_count(field: str, count: int, noun: str, setting: str, advice: str = "
 
 
 def check_space(field: str, used: int, size: int, setting: str, advice: str = "") -> None:
-    """Raise QuotaExceeded if `size` more bytes are too many beside the `used` bytes of the user's
-    files. The setting has the limit in gigabytes; 0 is none."""
+    """Raise QuotaExceeded if the user's files have `used` bytes and may not grow by `size` bytes.
+
+    The setting has the limit in gigabytes; with 0 there is no limit.
+    """
     most = getattr(settings, setting)
     if most and used + size > most * GIGABYTE:
         message = (

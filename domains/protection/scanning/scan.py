@@ -142,7 +142,7 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
     try:
         breaches = await lookup.source.lookup(value.kind, value.text)
     except SourceBusy as error:
-        scan.busy[name] = error.after or 0.0
+        scan.busy[name] = error.after
     except (SourceAway, SourceRefuses) as error:
         scan.missing[name] = error
     except ValueNotAccepted:
