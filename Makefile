@@ -34,8 +34,8 @@ $(READY): requirements.txt pyproject.toml
 	$(INSTALL) --no-deps --editable .
 	@touch $(READY)
 
-$(DEV): $(READY) requirements-dev.txt requirements-models.txt
-	$(INSTALL_PINNED) -r requirements-dev.txt -r requirements-models.txt
+$(DEV): $(READY) requirements/dev.txt requirements/models.txt
+	$(INSTALL_PINNED) -r requirements/dev.txt -r requirements/models.txt
 	@touch $(DEV)
 
 test: $(DEV) ## lint, check the migrations, run all tests
@@ -71,7 +71,7 @@ format: $(DEV) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-requirements: $(DEV) ## pin what pyproject.toml declares in requirements*.txt, with the hash of each file
+requirements: $(DEV) ## pin what pyproject.toml declares in requirements.txt and requirements/, with hashes
 	$(BIN)/python scripts/pin_requirements.py
 
 chaos: $(DEV) ## test every fault on real processes, fifteen minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1

@@ -1,4 +1,4 @@
-"""Pin the dependencies of pyproject.toml in requirements*.txt, with hashes.
+"""Pin the dependencies of pyproject.toml in requirements.txt and requirements/, with hashes.
 
 Versions that are pinned already are kept; to upgrade one, use `--upgrade-package django`.
 pip-compile gets the lines of the extras, as it would drop the markers in pyproject.toml.
@@ -15,8 +15,8 @@ PLATFORM = ("platform", "builds", "photos", "timeline", "protection", "records")
 OPTIONS = ("kafka", "places", "voice", "models", "tracing")
 FILES = {
     "requirements.txt": PLATFORM,
-    "requirements-optional.txt": (*PLATFORM, *OPTIONS),
-    "requirements-dev.txt": (*PLATFORM, *OPTIONS, "dev"),
+    "requirements/optional.txt": (*PLATFORM, *OPTIONS),
+    "requirements/dev.txt": (*PLATFORM, *OPTIONS, "dev"),
 }
 """The extras in each file, besides the core. Versions agree with the files before it."""
 FLAGS = (

@@ -63,8 +63,8 @@ def pinned(name: str) -> dict[str, str]:
     "name",
     [
         "requirements.txt",
-        "requirements-dev.txt",
-        "requirements-optional.txt",
+        "requirements/dev.txt",
+        "requirements/optional.txt",
     ],
 )
 def test_each_package_is_pinned_with_the_hashes_of_its_files(name: str) -> None:
@@ -80,7 +80,7 @@ def test_what_runs_in_production_has_no_test_tools() -> None:
     assert tools & pinned("requirements.txt").keys() == set()
 
 
-@pytest.mark.parametrize("name", ["requirements-optional.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements/optional.txt", "requirements/dev.txt"])
 def test_all_files_agree_on_versions(name: str) -> None:
     version = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
     runs = dict(version.findall((ROOT / "requirements.txt").read_text()))
