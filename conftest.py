@@ -21,10 +21,10 @@ from django.contrib import admin
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 
-from tailrace.config import private_files
 from tailrace.config.installed_apps import APPS
-from tailrace.config.variables import PlatformSettings, secret_key_file
+from tailrace.config.platform_settings.variables import PlatformSettings, secret_key_file
 from tailrace.db.connections import ENGINE
+from tailrace.environment import private_files
 from tailrace.environment.loading import settings_classes
 
 ROOT = Path(__file__).parent

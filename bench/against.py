@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.jobs.throughput import SIDES, Side, drain
 from bench.servers import ROOT, Servers
-from bench.throughput import SIDES, Side, drain
 
 OLD, NEW = "old", "new"
 CALLS = {

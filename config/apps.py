@@ -15,8 +15,8 @@ class TailraceConfig(AppConfig):
 
     def ready(self) -> None:
         """Load the Celery application, checks and error reports, and tune the garbage collector."""
-        from tailrace.config import celery, checks  # noqa: F401
         from tailrace.config.monitoring import sentry
+        from tailrace.config.startup import checks  # noqa: F401
         from tailrace.db.server import refuse_old
 
         connection_created.connect(refuse_old, dispatch_uid="db.refuse_old")

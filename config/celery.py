@@ -30,7 +30,7 @@ def _is_celery_command() -> bool:
 
 
 if _is_celery_command():
-    from tailrace.config import boot
+    from tailrace.config.startup import boot
 
     # The file from which Flower reads its settings.
     os.environ.setdefault("FLOWER_CONF", str(Path(__file__).with_name("servers") / "flower.py"))

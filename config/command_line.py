@@ -48,7 +48,7 @@ class CommandLine(ManagementUtility):
     def _command(self, subcommand: str) -> BaseCommand:
         """Return the command with this name, or end the process with a suggestion."""
         if apps.ready:
-            from tailrace.events.subcommands import all_subcommands, unknown
+            from tailrace.events.management.subcommands import all_subcommands, unknown
 
             if subcommand in all_subcommands():
                 return all_subcommands()[subcommand].load()
@@ -62,7 +62,7 @@ class CommandLine(ManagementUtility):
         of_django = super().main_help_text(commands_only)
         if not apps.ready:
             return of_django
-        from tailrace.events.subcommands import all_subcommands, listing
+        from tailrace.events.management.subcommands import all_subcommands, listing
 
         if commands_only:
             return "\n".join([*all_subcommands(), of_django])
@@ -88,7 +88,7 @@ def _run() -> None:
     command = words[0] if words else ""
     wants_help = {"-h", "--help", "--version"} & set(sys.argv[1:])
     if command not in WITHOUT_ENGINES and not wants_help:
-        from tailrace.config import boot
+        from tailrace.config.startup import boot
 
         boot.start(OWN_KEYS.get(command, "needed"))
     if os.path.basename(sys.argv[0]) == "__main__.py":
@@ -96,6 +96,6 @@ def _run() -> None:
     try:
         CommandLine(sys.argv).execute()
     except (NotSupportedError, OperationalError, ProgrammingError) as error:
-        from tailrace.config import boot
+        from tailrace.config.startup import boot
 
         boot.explain_server_error(error)

@@ -10,15 +10,19 @@ from urllib.parse import urlsplit
 
 from django.conf import global_settings
 
-from tailrace.config.admin_pages.looks import UNFOLD
+from tailrace.config.admin.looks import UNFOLD
 from tailrace.config.devserver import embedded
 from tailrace.config.installed_apps import APPS
-from tailrace.config.variables import PlatformSettings, database_settings, mail_settings
+from tailrace.config.platform_settings.variables import (
+    PlatformSettings,
+    database_settings,
+    mail_settings,
+)
 from tailrace.db import connections
 from tailrace.db.engine_database import engine_database
 from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 from tailrace.environment.loading import Environment, settings_classes
-from tailrace.jobs.settings import JobsSettings
+from tailrace.jobs.runtime.settings import JobsSettings
 from tailrace.web.settings import WebSettings
 
 __all__ = ["BASE_DIR", "UNFOLD"]
@@ -77,7 +81,7 @@ SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",
-    "tailrace.config.admin_pages.apps.AdminConfig",
+    "tailrace.config.admin.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -89,24 +93,24 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tailrace.config.monitoring.liveness.answer_liveness",  # first, since ASGI then needs no thread
-    "tailrace.web.security.headers.SecurityHeaders",
-    "tailrace.web.security.request.CurrentRequest",
+    "tailrace.web.pages.headers.SecurityHeaders",
+    "tailrace.web.accounts.security.request.CurrentRequest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "tailrace.web.odd_addresses.OddAddresses",
+    "tailrace.web.api.requests.odd_addresses.OddAddresses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "tailrace.web.busy.AnswerBusy",
-    "tailrace.web.not_allowed.ExplainNotAllowed",
-    "tailrace.web.security.required_factor.RequireSecondFactor",
+    "tailrace.web.pages.busy.AnswerBusy",
+    "tailrace.web.pages.not_allowed.ExplainNotAllowed",
+    "tailrace.web.accounts.security.required_factor.RequireSecondFactor",
 ]
 ROOT_URLCONF = "tailrace.config.urls"
-WSGI_APPLICATION = "tailrace.config.wsgi.application"
-ASGI_APPLICATION = "tailrace.config.asgi.application"
+WSGI_APPLICATION = "tailrace.config.servers.wsgi.application"
+ASGI_APPLICATION = "tailrace.config.servers.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -122,7 +126,7 @@ TEMPLATES = [
     }
 ]
 PASSWORD_HASHERS = [
-    "tailrace.web.security.password_hasher.BoundedPasswordHasher",
+    "tailrace.web.accounts.security.password_hasher.BoundedPasswordHasher",
     *global_settings.PASSWORD_HASHERS[1:],  # the first is the same without a limit
 ]
 PASSWORD_RESET_TIMEOUT = 3600
@@ -146,7 +150,7 @@ LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-FORMAT_MODULE_PATH = ["tailrace.config.formats"]
+FORMAT_MODULE_PATH = ["tailrace.config.pages.formats"]
 
 # --- mail ---------------------------------------------------------------------------------------
 SERVER_EMAIL = platform.DEFAULT_FROM_EMAIL
@@ -205,7 +209,7 @@ else:
     CELERY_BROKER_HEARTBEAT = 20
     CELERY_WORKER_CONSUMER = "tailrace.config.servers.consumer:Consumer"
 
-CELERY_BEAT_SCHEDULER = "tailrace.config.beat_scheduler:Scheduler"
+CELERY_BEAT_SCHEDULER = "tailrace.config.servers.beat_scheduler:Scheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 DJANGO_CELERY_BEAT_TZ_AWARE = True

@@ -9,7 +9,7 @@ class EventsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.events.discovery import import_modules
+        from tailrace.environment.discovery import import_modules
 
         import_modules("checks")
         import_modules("event_types")

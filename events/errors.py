@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tailrace.events.field_errors import FieldError
+from tailrace.environment.field_errors import FieldError
 
 
 class PublishError(ValueError):

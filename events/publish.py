@@ -13,15 +13,15 @@ from asgiref.sync import sync_to_async
 from pydantic import BaseModel, ValidationError
 
 from tailrace.db import clock, locks
-from tailrace.db.arrays import arrays, text_array
 from tailrace.db.prepared import query
+from tailrace.db.sql.arrays import arrays, text_array
 from tailrace.events import context
 from tailrace.events.errors import UnreadablePayload
 from tailrace.events.models import Event
-from tailrace.events.signals import published
-from tailrace.events.tracing import published as published_span
+from tailrace.events.publishing.signals import published
+from tailrace.events.publishing.tracing import published as published_span
+from tailrace.events.publishing.validation import EventRow, describe, validate
 from tailrace.events.types import EventType, Quarantined, find_type
-from tailrace.events.validation import EventRow, describe, validate
 from tailrace.net import tracing
 
 LOCAL = "local"

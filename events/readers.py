@@ -1,5 +1,5 @@
 """The readers of an event: users and groups. Event types declare them; see
-`tailrace.events.visibility`."""
+`tailrace.events.privacy.visibility`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tailrace.events.discovery import Described
+from tailrace.environment.discovery import Described
+from tailrace.environment.suggest import did_you_mean
 from tailrace.events.errors import UnknownEventType
 from tailrace.events.readers import NOBODY, Readers
-from tailrace.events.suggest import did_you_mean
 
 _registry: dict[str, type["EventType"]] = {}
 
@@ -92,7 +92,7 @@ class EventType(Described):
 
         This method is called once for the events of all types that inherit it, so it should not use
         `cls`. If an event is left out of the result, or the method raises an error, no user may
-        read the event: see `tailrace.events.visibility`.
+        read the event: see `tailrace.events.privacy.visibility`.
         """
         return {event.id: None for event in events}
 

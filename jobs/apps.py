@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from tailrace.events.discovery import import_modules
+from tailrace.environment.discovery import import_modules
 
 
 class JobsConfig(AppConfig):
@@ -12,7 +12,7 @@ class JobsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.jobs import registry
+        from tailrace.jobs.engine import registry
         from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from tailrace.jobs.maintenance import sync_declared
 

@@ -10,12 +10,13 @@ from pydantic import BaseModel, ValidationError
 from tailrace.db import locks
 from tailrace.db.locks import Blocked
 from tailrace.db.query import database_now, query
-from tailrace.events.validation import clean, describe
-from tailrace.jobs import payloads, registry
-from tailrace.jobs.engine import wake
+from tailrace.events.publishing.validation import clean, describe
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.insert import insert_jobs, is_one_statement
 from tailrace.jobs.engine.inserting.new_job import Inserted, InvalidJob, NewJob
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
+from tailrace.jobs.runtime import payloads
 from tailrace.jobs.states import DONE, LIVE, State
 
 __all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many", "enqueue_or_merge"]

@@ -14,16 +14,16 @@ from pydantic import BaseModel, ValidationError
 
 from tailrace.db import connections
 from tailrace.db.connections import with_reconnect
-from tailrace.db.plans import unindexed
 from tailrace.db.query import execute, query
-from tailrace.events.discovery import Described
+from tailrace.db.sql.plans import unindexed
+from tailrace.environment.discovery import Described
 from tailrace.events.publish import Recorded
+from tailrace.events.publishing.validation import describe
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType, find_type, load_payload
-from tailrace.events.validation import describe
-from tailrace.jobs import job_log, shutdown
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
+from tailrace.jobs.runtime import job_log, shutdown
 
 
 @dataclass(frozen=True, slots=True)

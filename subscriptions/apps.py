@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from tailrace.events.discovery import import_modules
+from tailrace.environment.discovery import import_modules
 
 
 class SubscriptionsConfig(AppConfig):
@@ -12,8 +12,8 @@ class SubscriptionsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from tailrace.subscriptions.notifications.preferences import defaults
         from tailrace.subscriptions.plans import schedules
-        from tailrace.subscriptions.preferences import defaults
 
         import_modules("roles")
         schedules.connect()

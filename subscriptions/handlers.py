@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from tailrace.events.publish import Recorded
 from tailrace.events.types import EventType
 from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.hidden import readers_of_jobs, wait_for
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.hidden import readers_of_jobs, wait_for
 from tailrace.jobs.outcomes import Permanent
-from tailrace.subscriptions.audience.resolve import audiences
-from tailrace.subscriptions.channels.webhook.recovery import Recover
-from tailrace.subscriptions.notify.notifications import notify_recipients
+from tailrace.subscriptions.channels.webhook.history.recovery import Recover
+from tailrace.subscriptions.notifications.audience.resolve import audiences
+from tailrace.subscriptions.notifications.notify.notifications import notify_recipients
 from tailrace.subscriptions.plans.handlers import RewritePlan
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.subscribable import may_notify, unknown_receivers

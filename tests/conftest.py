@@ -11,11 +11,11 @@ from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tailrace.db import connections as db_connections
-from tailrace.jobs import registry
-from tailrace.jobs.engine import pace, totals
-from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.claiming import claim, pace
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.testing.perform import work_off
-from tailrace.web.security import password_hasher
+from tailrace.web.accounts.security import password_hasher
 from tests import database_reset
 from tests.sandbox import handlers
 from tests.servers.smtp import MailServer, mail_server

@@ -10,10 +10,11 @@ from django.core.management import call_command
 from django.db import connection
 
 from tailrace.events.types import all_types
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.maintenance import history, sync_declared
-from tailrace.subscriptions.preferences import defaults
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.pruning import history
+from tailrace.subscriptions.notifications.preferences import defaults
 
 _KEEP = """
 DROP SCHEMA IF EXISTS snapshot CASCADE;

@@ -19,9 +19,9 @@ from psycopg import conninfo
 
 from tailrace.db.query import query
 from tailrace.events.models import Event
-from tailrace.jobs import registry, tasks
-from tailrace.jobs.engine import drain, pace
-from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs import tasks
+from tailrace.jobs.engine import drain, registry
+from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.testing.perform import run_and_settle, verdicts_on

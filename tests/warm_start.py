@@ -116,8 +116,8 @@ def _fork_again(question: dict[str, Any], writer: int) -> None:
     sys.argv = ["celery", *question["arguments"]]
     from celery.__main__ import main as celery_main
 
-    from tailrace.config import boot
-    from tailrace.jobs import shutdown
+    from tailrace.config.startup import boot
+    from tailrace.jobs.runtime import shutdown
 
     assert isinstance(shutdown._shared, mmap.mmap)
     shutdown._shared = mmap.mmap(-1, 8)  # the one that was made at import is shared by all forks

@@ -11,13 +11,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tailrace.jobs.admin.base import ModelAdmin
-from tailrace.jobs.admin.several import filter_in_words
 from tailrace.jobs.operations import audit
-from tailrace.web import tokens
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists.several import filter_in_words
+from tailrace.web.accounts import tokens
+from tailrace.web.accounts.security.log import record
 from tailrace.web.event_types import TokenChanged
 from tailrace.web.models import ApiToken
-from tailrace.web.security.log import record
 
 
 class ApiTokenForm(forms.ModelForm):

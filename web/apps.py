@@ -9,6 +9,6 @@ class WebConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.web.security import account_changes
+        from tailrace.web.accounts.security import account_changes
 
         account_changes.connect()

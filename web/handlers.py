@@ -17,7 +17,7 @@ from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Skip, Snooze
 from tailrace.web.accounts import deletion
-from tailrace.web.security.reset_tokens import reset_tokens
+from tailrace.web.accounts.security.reset_tokens import reset_tokens
 
 TURN = timedelta(seconds=20)
 """How long one call deletes before it lets other jobs run."""

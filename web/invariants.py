@@ -6,7 +6,7 @@ from typing import Any
 
 from tailrace.db.query import database_now
 from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.requests.request_keys import HOURS
+from tailrace.jobs.platform.requests.request_keys import HOURS
 from tailrace.web.models import AnsweredRequest
 
 

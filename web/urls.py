@@ -2,12 +2,12 @@
 
 from django.urls import include, path, re_path
 
+from tailrace.web.api.docs import pages as docs
 from tailrace.web.api.site import api
 from tailrace.web.api.views import api_pattern, api_view, unknown_address
-from tailrace.web.api_docs import pages as docs
-from tailrace.web.pages import account, password
-from tailrace.web.pages.delete_account import delete_account
-from tailrace.web.pages.sign_in import SignIn, SignOut, second_factor_page, start
+from tailrace.web.pages.accounts import account, password
+from tailrace.web.pages.accounts.delete_account import delete_account
+from tailrace.web.pages.accounts.sign_in import SignIn, SignOut, second_factor_page, start
 
 api_patterns = [
     path("docs", docs.overview, name="docs"),

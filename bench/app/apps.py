@@ -23,7 +23,7 @@ def set_record_batches(size: int) -> None:
         publish_record,
         validate_deposition,
     )
-    from tailrace.domains.records.indexing.backends import IndexBackend, backends
+    from tailrace.domains.records.search.indexing.backends import IndexBackend, backends
 
     handlers = (
         validate_deposition.ValidateDeposition,

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 
 from bench.app.event_types import Aside, Measured
-from bench.waiting_sides import client
+from bench.sides.waiting import client
 from tailrace.jobs.handler import ClaimedJob, Handler
 
 VARIANT = os.environ.get("BENCH_VARIANT", "batch")

@@ -4,8 +4,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.config.scaffold.names import ScaffoldError, refuse_installed
-from tailrace.config.scaffold.new_app import create_app
+from tailrace.config.commands.scaffold.names import ScaffoldError, refuse_installed
+from tailrace.config.commands.scaffold.new_app import create_app
 
 
 class Command(BaseCommand):

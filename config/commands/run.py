@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from tailrace.config.devserver import processes
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from tailrace.config import setup
+from tailrace.config.startup import setup
 
 
 class Command(BaseCommand):

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tailrace.config import private_files
 from tailrace.config.devserver.engine import Account, Engine, EngineError
+from tailrace.environment import private_files
 
 __all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "folder", "stop"]
 

@@ -14,9 +14,9 @@ from django.conf import settings
 from honcho import manager as honcho
 from honcho.environ import parse_procfile
 
+from tailrace.environment.discovery import import_modules
 from tailrace.environment.folders import PACKAGE_DIR
 from tailrace.environment.processes import Process
-from tailrace.events.discovery import import_modules
 from tailrace.samples import processes as samples
 
 # Longer than honcho's own 5 s, since running calls of a worker have SHUTDOWN_GRACE seconds to end.

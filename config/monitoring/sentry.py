@@ -11,8 +11,8 @@ import structlog
 from django.conf import settings
 
 from tailrace.config.monitoring.routes import route_of
-from tailrace.jobs.report import Failure
-from tailrace.jobs.reported_errors import reported_message
+from tailrace.jobs.runtime.report import Failure
+from tailrace.jobs.runtime.reported_errors import reported_message
 
 if TYPE_CHECKING:
     from sentry_sdk.types import Event, Hint

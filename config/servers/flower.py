@@ -15,7 +15,7 @@ from flower.urls import handlers
 from flower.views import BaseHandler
 from tornado.web import HTTPError
 
-from tailrace.config.setup import flower_auth
+from tailrace.config.startup.setup import flower_auth
 
 GUESSES_PER_MINUTE = 20
 """Wrong passwords per minute after which all requests are refused, whoever sends them."""

@@ -1,4 +1,4 @@
-"""gunicorn's settings: `gunicorn --config config/servers/gunicorn.py tailrace.config.wsgi`."""
+"""gunicorn's settings: `gunicorn --config config/servers/gunicorn.py tailrace.config.servers.wsgi`."""
 
 import os
 from typing import Any
@@ -7,7 +7,7 @@ from gunicorn.glogging import Logger
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
-from tailrace.config import boot
+from tailrace.config.startup import boot
 
 boot.start()
 boot.check_server()

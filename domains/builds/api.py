@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tailrace.domains.builds.event_types.base import BuildsEvent
 from tailrace.domains.builds.handlers.notify_backend import NotifyBackend
-from tailrace.events.samples import sample_event
+from tailrace.events.catalog.samples import sample_event
 from tailrace.events.types import all_types
-from tailrace.web.api.webhook_messages import REF, WebhookMessage, payload_schemas
+from tailrace.web.api.description.webhook_messages import REF, WebhookMessage, payload_schemas
 
 
 def webhooks() -> Iterator[WebhookMessage]:

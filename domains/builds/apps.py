@@ -9,4 +9,4 @@ class BuildsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.domains.builds import changes  # noqa: F401  (receiver of `published`)
+        from tailrace.domains.builds.handlers import changes  # noqa: F401  (receiver of `published`)

@@ -7,11 +7,11 @@ from typing import Any
 from django.conf import settings
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from tailrace.domains.photos.visibility import readers_of_uploads
+from tailrace.domains.photos.models.visibility import readers_of_uploads
+from tailrace.events.privacy.visibility import only_user
 from tailrace.events.publish import NewEvent, Recorded
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType
-from tailrace.events.visibility import only_user
 from tailrace.subscriptions.types.subscribable import Subscribable
 
 PHOTOS_PER_EVENT = 100

@@ -2,9 +2,9 @@
 
 from django.conf import settings
 
-from tailrace.domains.photos.deletion import files, originals
-from tailrace.domains.photos.sweeping import inactive, inconsistent, unassigned
+from tailrace.domains.photos.clustering.sweeping import inactive, inconsistent, unassigned
 from tailrace.domains.photos.uploads import cleanup
+from tailrace.domains.photos.uploads.deletion import files, originals
 from tailrace.jobs.maintenance.invariant import Invariant
 
 

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from tailrace.domains.protection.alerts.texts import text_of
 from tailrace.domains.protection.models import Alert, Severity
+from tailrace.events.privacy.visibility import only_user
 from tailrace.events.publish import NewEvent, Recorded
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType
-from tailrace.events.visibility import only_user
 from tailrace.subscriptions.types.subscribable import Subscribable
 
 SOURCE = "protection"

@@ -7,8 +7,8 @@ from django.db.models import Q
 
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import WatchlistItem
-from tailrace.domains.protection.removals import repairs
-from tailrace.domains.protection.watchlist import items, values
+from tailrace.domains.protection.services.removals import repairs
+from tailrace.domains.protection.services.watchlist import items, values
 from tailrace.jobs.maintenance.invariant import Invariant
 
 

@@ -1,3 +1,3 @@
 """The admin pages of records."""
 
-from tailrace.domains.records import record_admin, source_admin  # noqa: F401
+from tailrace.domains.records.platform.admin import record_admin, source_admin  # noqa: F401

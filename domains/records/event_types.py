@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict
 
-from tailrace.domains.records.visibility import readers_of_depositions, readers_of_records
+from tailrace.domains.records.models.visibility import readers_of_depositions, readers_of_records
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType

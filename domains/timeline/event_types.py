@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from tailrace.domains.timeline.models import Device, Import
-from tailrace.events.erase import erase
 from tailrace.events.models import Event
+from tailrace.events.privacy.erase import erase
+from tailrace.events.privacy.visibility import only_user
 from tailrace.events.publish import NewEvent
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType
-from tailrace.events.visibility import only_user
 
 SOURCE = "timeline"
 

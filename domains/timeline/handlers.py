@@ -5,10 +5,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tailrace.domains.timeline.imports import cleanup, promote, queues, stage, undo
-from tailrace.domains.timeline.imports.enrich import enrich
+from tailrace.domains.timeline.imports import queues
+from tailrace.domains.timeline.imports.steps import promote, stage, undo
+from tailrace.domains.timeline.imports.steps.enrich import enrich
+from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.live import announce, places
-from tailrace.domains.timeline.places_of_photos import publish_places
+from tailrace.domains.timeline.points.places_of_photos import publish_places
 from tailrace.events.publish import Recorded
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import ClaimedJob, Handler

@@ -1,6 +1,6 @@
 """The invariants of imports, staged points, files and announcements."""
 
-from tailrace.domains.timeline.imports import repairs
+from tailrace.domains.timeline.imports.upkeep import repairs
 from tailrace.domains.timeline.live import announce
 from tailrace.jobs.maintenance.invariant import Invariant
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.events import asyncapi
+from tailrace.events.catalog import asyncapi
 from tailrace.events.errors import UnknownEventType
 from tailrace.events.types import get_type
 

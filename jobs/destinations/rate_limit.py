@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tailrace.db import clock
-from tailrace.db.arrays import number_array, text_array
 from tailrace.db.query import execute, query
-from tailrace.db.token_bucket import tokens_at
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.token_bucket import tokens_at
 
 SHORTEST_WAIT = 0.05
 

@@ -10,20 +10,23 @@ from django.conf import settings
 from django.db import OperationalError
 
 from tailrace.db import clock, connections, prepared
-from tailrace.jobs import registry, shutdown
-from tailrace.jobs.engine import in_flight, pace, totals, wake
-from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine import in_flight, registry
+from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Limits, claim
-from tailrace.jobs.engine.held import EndedJobs, HeldClaim
+from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.counters.throughput import record
 from tailrace.jobs.engine.in_flight import inline
-from tailrace.jobs.engine.lease import watched
+from tailrace.jobs.engine.leases.held import EndedJobs, HeldClaim
+from tailrace.jobs.engine.leases.lease import watched
 from tailrace.jobs.engine.run.batch import run_batch
 from tailrace.jobs.engine.run.failure import report
 from tailrace.jobs.engine.run.handler_call import run_alone
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back
-from tailrace.jobs.engine.throughput import record
+from tailrace.jobs.engine.waking import wake
+from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.handler import Handler
+from tailrace.jobs.runtime import shutdown
 
 log = structlog.get_logger(__name__)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
-from tailrace.jobs.inspection.stats import QueueStats
-from tailrace.jobs.inspection.unserved import unserved
+from tailrace.jobs.inspection.queues.stats import QueueStats
+from tailrace.jobs.inspection.queues.unserved import unserved
 from tailrace.jobs.inspection.verdict.facts import PATIENCE_SECONDS
 
 IDLE, WAITING, RUNNING = "idle", "waiting", "running"

@@ -11,11 +11,11 @@ from tailrace.db import clock, connections
 from tailrace.db.query import execute, query
 from tailrace.events.publish import RECORDED, Recorded
 from tailrace.events.types import all_types
-from tailrace.jobs import registry
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
 from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import Handler
 
 WINDOW = 20_000

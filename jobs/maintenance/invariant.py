@@ -8,7 +8,7 @@ Write a subclass in `invariants.py` of any installed app. The sweeper checks it 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from tailrace.events.discovery import Described, subclasses
+from tailrace.environment.discovery import Described, subclasses
 
 
 class Invariant(Described):

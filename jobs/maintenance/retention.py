@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from django.db.models import Model
 
-from tailrace.events.discovery import subclasses
+from tailrace.environment.discovery import subclasses
 
 
 class KeepEvents:

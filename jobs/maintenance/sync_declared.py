@@ -11,8 +11,8 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 from tailrace.db.limits import time_limits
 from tailrace.db.locks import Blocked
 from tailrace.db.query import database_now, execute, query
-from tailrace.jobs import registry
-from tailrace.jobs.engine import activity
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.waking import activity
 from tailrace.jobs.handler import NO_LANE, Cron, Every
 from tailrace.jobs.models import Queue, Schedule
 from tailrace.jobs.models.schedule import OF_CODE

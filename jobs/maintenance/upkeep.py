@@ -23,11 +23,13 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from tailrace.db.connections import timed_out
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
-from tailrace.jobs.maintenance import history, periods, sync_declared, turns
-from tailrace.jobs.maintenance.heartbeat import Heartbeat
-from tailrace.jobs.maintenance.prune import prune
-from tailrace.jobs.maintenance.sweep import sweep
-from tailrace.jobs.maintenance.tick import tick
+from tailrace.jobs.maintenance import periods, sync_declared
+from tailrace.jobs.maintenance.pruning import history
+from tailrace.jobs.maintenance.pruning.prune import prune
+from tailrace.jobs.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.maintenance.ticking.tick import tick
+from tailrace.jobs.maintenance.workers import turns
+from tailrace.jobs.maintenance.workers.heartbeat import Heartbeat
 
 log = structlog.get_logger(__name__)
 

@@ -58,7 +58,7 @@ class Queue(models.Model):
 
 class QueueActivity(models.Model):
     """The part of a queue's state that each wake-up and each drain changes. One row per queue; see
-    `tailrace.jobs.engine.activity` for the statements."""
+    `tailrace.jobs.engine.waking.activity` for the statements."""
 
     pk = models.CompositePrimaryKey("name", "slice")
     name = models.TextField(help_text="of the queue")
@@ -100,7 +100,7 @@ class Throughput(models.Model):
 
 class Total(models.Model):
     """The counts of all processes since the table was last emptied
-    (`tailrace.jobs.engine.totals`)."""
+    (`tailrace.jobs.engine.counters.totals`)."""
 
     pk = models.CompositePrimaryKey("metric", "name")
     metric = models.TextField()

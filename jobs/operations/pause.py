@@ -3,7 +3,7 @@
 import structlog
 
 from tailrace.db import clock
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue, QueueActivity
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
-from tailrace.jobs.engine import dependents
+from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.batches import MAX_JOBS, Hidden, JobAction
 

@@ -7,8 +7,8 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs import registry
-from tailrace.jobs.engine import dependents, wake
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.waking import dependents, wake
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.row_locks import lock

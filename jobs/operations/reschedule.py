@@ -9,7 +9,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import audit, batches
 from tailrace.jobs.operations.row_locks import lock

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.operations.result import OperationResult
 
 log = structlog.get_logger(__name__)

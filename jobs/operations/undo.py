@@ -7,7 +7,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import execute, query
-from tailrace.jobs.engine import dependents
+from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.result import OperationResult

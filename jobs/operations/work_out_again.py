@@ -12,13 +12,13 @@ from django.db import DatabaseError
 from tailrace.db import clock, connections
 from tailrace.db.query import execute, query
 from tailrace.events.publish import RECORDED, Recorded
-from tailrace.events.validation import clean
-from tailrace.jobs import registry
-from tailrace.jobs.engine import wake
+from tailrace.events.publishing.validation import clean
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.fan_out import NOT_WORKED_OUT, jobs_for
 from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.states import State
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from tailrace.events.publish import Recorded
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import LIVE

@@ -11,14 +11,14 @@ from pydantic import BaseModel
 from tailrace.db import clock
 from tailrace.db.query import database_now, query
 from tailrace.events.publish import Recorded
-from tailrace.jobs import registry
-from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import worker_name
 from tailrace.jobs.engine.drain import drain, run
-from tailrace.jobs.engine.held import HeldClaim
 from tailrace.jobs.engine.in_flight import inline
+from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Attempt, Job

@@ -6,12 +6,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.places import lot_of
-from tailrace.domains.protection.removals import brokers, decisions
-from tailrace.domains.protection.removals.person import Person
-from tailrace.domains.protection.reports.period import DEFAULT_DAYS
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.places import lot_of
+from tailrace.domains.protection.services.removals import brokers, decisions
+from tailrace.domains.protection.services.removals.person import Person
+from tailrace.domains.protection.services.reports.period import DEFAULT_DAYS
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.schedules import is_known
 from tailrace.samples.protection import deeds

@@ -13,13 +13,12 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from tailrace.events.topics import all_topic_names
-from tailrace.jobs.admin.base import ModelAdmin
-from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from tailrace.jobs.admin.several import filter_in_words
+from tailrace.events.catalog.topics import all_topic_names
+from tailrace.jobs.inspection.visibility import user_of
 from tailrace.jobs.operations import audit
-from tailrace.jobs.visibility import user_of
-from tailrace.subscriptions.audience.preview import preview
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.subscriptions.channels.rss.feeds import revoke_feed
 from tailrace.subscriptions.models import (
     Block,
@@ -29,7 +28,8 @@ from tailrace.subscriptions.models import (
     GroupAddress,
     Notification,
 )
-from tailrace.subscriptions.notify.catch_up import catch_up, days_ago
+from tailrace.subscriptions.notifications.audience.preview import preview
+from tailrace.subscriptions.notifications.notify.catch_up import catch_up, days_ago
 from tailrace.subscriptions.types import roles
 
 PREVIEW_DAYS = 7.0

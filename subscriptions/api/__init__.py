@@ -1,16 +1,14 @@
 """The REST API of subscriptions, one module per resource."""
 
 from tailrace.subscriptions.api import (
-    blocks,
     endpoints,
     events,
     feeds,
     inbox,
     plan_subscriptions,
     plans,
-    preferences,
-    subscriptions,
 )
+from tailrace.subscriptions.api.choices import blocks, preferences, subscriptions
 from tailrace.subscriptions.api.webhook_messages import webhooks
 
 __all__ = ["routers", "scopes", "webhooks"]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tailrace.db import clock
+from tailrace.db.pagination import decode, encode
 from tailrace.db.query import query
 from tailrace.events.models import Event
-from tailrace.web.pagination import decode, encode
 
 MAX_EXAMINED = 5000
 """The number of events that one request examines to find readable events of the requested types."""

@@ -12,23 +12,23 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
 
+from tailrace.environment.suggest import did_you_mean
+from tailrace.events.catalog.topics import all_topic_names, topic_names
 from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import hidden_from, may_read, may_read_now_or_later
 from tailrace.events.publish import Recorded
-from tailrace.events.suggest import did_you_mean
-from tailrace.events.topics import all_topic_names, topic_names
 from tailrace.events.types import all_types
-from tailrace.events.visibility import hidden_from, may_read, may_read_now_or_later
-from tailrace.subscriptions.api import cloudevents
 from tailrace.subscriptions.api.changes import NOW, Changes, Position, changes
-from tailrace.subscriptions.api.cloudevents import CloudEvent
-from tailrace.subscriptions.api.ingest import Ingested, ingest
-from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.api.recording import cloudevents
+from tailrace.subscriptions.api.recording.cloudevents import CloudEvent
+from tailrace.subscriptions.api.recording.ingest import Ingested, ingest
 from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.notifications.audience.explain import explain
 from tailrace.web.api.auth import Caller, Needs, caller, count, permission_missing
 from tailrace.web.api.pagination import Limit
 from tailrace.web.api.problems import not_found, wrong_parameter
+from tailrace.web.api.requests.waiting import waiting
 from tailrace.web.api.schemas import Out
-from tailrace.web.api.waiting import waiting
 
 router = Router()
 READ = Needs("events:read", "tailrace_events.view_event")

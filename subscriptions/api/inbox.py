@@ -7,16 +7,16 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
+from tailrace.db.pagination import InvalidCursor, decode, encode, older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.rendering.event_summary import EventSummary, summarize
-from tailrace.subscriptions.rendering.recorded_events import recorded_events
+from tailrace.subscriptions.notifications.rendering.event_summary import EventSummary, summarize
+from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, page_of
 from tailrace.web.api.problems import not_found
 from tailrace.web.api.schemas import Out
-from tailrace.web.pagination import InvalidCursor, decode, encode, older_than
 
 router = Router()
 READ, WRITE = Needs("inbox:read"), Needs("inbox:write")

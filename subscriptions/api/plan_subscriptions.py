@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from tailrace.events.suggest import did_you_mean
+from tailrace.environment.suggest import did_you_mean
 from tailrace.subscriptions.api.plans import PlanSubscriptionOut
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.models.person import check_time_zone

@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 
 from tailrace.events.types import EventType
 from tailrace.subscriptions.channels.webhook import message
-from tailrace.subscriptions.channels.webhook.filters import sent_types
 from tailrace.subscriptions.channels.webhook.message import CHALLENGE_TYPE, TEST_TYPE
-from tailrace.web.api.webhook_messages import REF, WebhookMessage, payload_schemas
+from tailrace.subscriptions.channels.webhook.operations.filters import sent_types
+from tailrace.web.api.description.webhook_messages import REF, WebhookMessage, payload_schemas
 
 EVENT = "EventMessage"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import Q
 
+from tailrace.events.privacy.visibility import admits
 from tailrace.events.publish import Recorded
-from tailrace.events.visibility import admits
+from tailrace.jobs.destinations.hidden import readers_of_jobs
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.hidden import readers_of_jobs
 from tailrace.subscriptions.models import Notification
 from tailrace.subscriptions.types.channel import ChannelType
 from tailrace.subscriptions.types.recipient import RecipientKey, address_id

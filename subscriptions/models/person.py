@@ -8,7 +8,7 @@ from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 
 from tailrace.db.query import database_now
-from tailrace.web.time_zones import time_zone_names
+from tailrace.web.accounts.time_zones import time_zone_names
 
 
 def check_time_zone(name: str) -> None:

@@ -5,8 +5,8 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import F, Q
 
-from tailrace.events.suggest import did_you_mean
-from tailrace.events.topics import all_topic_names
+from tailrace.environment.suggest import did_you_mean
+from tailrace.events.catalog.topics import all_topic_names
 from tailrace.subscriptions.types import roles
 from tailrace.subscriptions.types.channel import all_channels, channel_choices
 

@@ -12,19 +12,20 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from tailrace.events.topics import topic_names
+from tailrace.events.catalog.topics import topic_names
 from tailrace.events.types import get_type
 from tailrace.jobs.states import LIVE
-from tailrace.subscriptions.channels.webhook import endpoints, filters, message_list, recovery
-from tailrace.subscriptions.channels.webhook import messages as endpoint_messages
-from tailrace.subscriptions.channels.webhook.errors import EndpointError, FilterError
+from tailrace.subscriptions.channels.webhook.history import message_list, recovery
+from tailrace.subscriptions.channels.webhook.history import messages as endpoint_messages
 from tailrace.subscriptions.channels.webhook.message import body_of_sample
+from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError, FilterError
 from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Endpoint
-from tailrace.web import budget
+from tailrace.web.accounts import budget
+from tailrace.web.pages.confirmation import confirmed
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.security.confirmation import confirmed
 
 PAGE = 30
 STATE_CHANGES: dict[str, tuple[Callable[..., None], str]] = {

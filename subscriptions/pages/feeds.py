@@ -15,9 +15,9 @@ from tailrace.subscriptions.channels.rss.feeds import (
     revoke_feed,
 )
 from tailrace.subscriptions.models import Feed
+from tailrace.web.pages.confirmation import confirmed
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.security.confirmation import confirmed
 
 MAX_SHOWN = 200
 

@@ -16,13 +16,13 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from tailrace.db.pagination import older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.rendering.event_summary import summarize
-from tailrace.subscriptions.rendering.recorded_events import recorded_events
+from tailrace.subscriptions.notifications.rendering.event_summary import summarize
+from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
 from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
-from tailrace.web.pagination import older_than
 
 PAGE = 30
 MAX_COUNTED = 100

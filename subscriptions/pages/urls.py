@@ -3,15 +3,17 @@
 from django.urls import path
 
 from tailrace.subscriptions.pages import (
-    devices,
     endpoints,
     feeds,
     inbox,
     plan,
+    why,
+)
+from tailrace.subscriptions.pages.choices import (
+    devices,
     preferences,
     subscription_editor,
     subscriptions,
-    why,
 )
 
 urlpatterns = [

@@ -8,19 +8,19 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from tailrace.events.catalog.topics import quoted_title
 from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
-from tailrace.events.topics import quoted_title
-from tailrace.events.visibility import may_read
-from tailrace.subscriptions.audience.explain import explain
 from tailrace.subscriptions.models import Notification
-from tailrace.subscriptions.preferences import options
-from tailrace.subscriptions.preferences.mute import mute as switch_off
-from tailrace.subscriptions.preferences.mute import unmute
-from tailrace.subscriptions.rendering.event_summary import summarize
-from tailrace.subscriptions.templatetags.tailrace_subscription_options import editor_url
+from tailrace.subscriptions.notifications.audience.explain import explain
+from tailrace.subscriptions.notifications.preferences import options
+from tailrace.subscriptions.notifications.preferences.mute import mute as switch_off
+from tailrace.subscriptions.notifications.preferences.mute import unmute
+from tailrace.subscriptions.notifications.rendering.event_summary import summarize
+from tailrace.subscriptions.pages.templatetags.tailrace_subscription_options import editor_url
 from tailrace.subscriptions.types.roles import role_words
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 COST = 5

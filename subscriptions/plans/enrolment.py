@@ -10,11 +10,11 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
 from tailrace.db.query import database_now, query
-from tailrace.events.suggest import did_you_mean
+from tailrace.environment.suggest import did_you_mean
 from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
 from tailrace.subscriptions.plans import changes
 from tailrace.subscriptions.plans.schedules import write_schedules
-from tailrace.web.time_zones import time_zone_names
+from tailrace.web.accounts.time_zones import time_zone_names
 
 BATCH = 2000
 """The number of accounts that are enrolled in one transaction."""

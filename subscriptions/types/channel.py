@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
-from tailrace.events.discovery import import_modules, subclasses
+from tailrace.environment.discovery import import_modules, subclasses
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 

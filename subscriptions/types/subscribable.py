@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from tailrace.events.catalog.topics import family_of
 from tailrace.events.publish import Recorded
-from tailrace.events.topics import family_of
 from tailrace.events.types import EventType
 from tailrace.subscriptions.types.channel import all_channels
 

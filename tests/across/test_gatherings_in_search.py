@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from tailrace.domains.photos.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
 from tailrace.domains.records.depositions.submit import identifier_of_subject
 from tailrace.domains.records.handlers.deposit_event import DepositEvent
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations.hidden import HIDDEN
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.hidden import HIDDEN
 from tailrace.jobs.models import Job
 from tailrace.jobs.outcomes import Skip
 from tests.photos.kit import upload_photos

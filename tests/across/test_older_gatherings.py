@@ -8,8 +8,8 @@ import pytest
 from tailrace.domains.photos.models import Gathering
 from tailrace.domains.records.handlers.deposit_event import DepositEvent
 from tailrace.domains.records.models import Deposition
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
 from tests.across.test_gatherings_in_search import STEPS, hits
 from tests.kit import wait_for_older_transactions

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from tailrace.jobs.failures.fingerprint import fingerprint
-from tailrace.jobs.failures.record import count
+from tailrace.jobs.engine.failures.fingerprint import fingerprint
+from tailrace.jobs.engine.failures.record import count
 from tailrace.jobs.models import Job
 from tests.browser.screens import SCREENS, Scheme, assert_fits
 from tests.jobs import operators

@@ -10,9 +10,10 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from tailrace.db.query import query
-from tailrace.jobs import job_log, registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt, Job, QueuePeriod
+from tailrace.jobs.runtime import job_log
 from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
 from tests.jobs import operators
 

@@ -12,12 +12,12 @@ from tailrace.jobs.models import Job
 from tailrace.subscriptions.channels.mail import unsubscribe
 from tailrace.subscriptions.channels.push import vapid
 from tailrace.subscriptions.channels.web import inbox
-from tailrace.subscriptions.channels.webhook import endpoints
-from tailrace.subscriptions.channels.webhook.send_test import SendTest
+from tailrace.subscriptions.channels.webhook.operations import endpoints
+from tailrace.subscriptions.channels.webhook.operations.send_test import SendTest
 from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
+from tailrace.subscriptions.notifications.preferences import defaults
 from tailrace.subscriptions.plans import status
-from tailrace.subscriptions.preferences import defaults
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.kit import at_once, wait_until
 from tests.servers.web import Response, serving

@@ -11,8 +11,8 @@ from pytest_django.fixtures import Settings
 from tailrace.db.query import database_now
 from tailrace.domains.records.depositions.receive import receive
 from tailrace.domains.records.handlers.index_record import IndexRecord
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import Source
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.domains.records.sources.fetch import origin
 from tailrace.domains.records.sources.requests import schedule_name, sync_schedules
 from tailrace.jobs.models import Job, Schedule

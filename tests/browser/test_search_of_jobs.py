@@ -7,9 +7,9 @@ from django.contrib.admin import site
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from tailrace.jobs.admin import pagination
-from tailrace.jobs.failures import fill_in
-from tailrace.jobs.search import lists
+from tailrace.jobs.engine.failures import fill_in
+from tailrace.jobs.inspection.search import lists
+from tailrace.jobs.platform.admin.lists import pagination
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 

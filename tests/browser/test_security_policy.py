@@ -12,7 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 

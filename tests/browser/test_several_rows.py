@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from tailrace.jobs.admin import several
 from tailrace.jobs.models import Queue
+from tailrace.jobs.platform.admin.lists import several
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 from tests.sandbox.handlers import Requested

@@ -12,12 +12,12 @@ from tailrace.domains.builds.event_types.base import BuildsEvent, allow_incomple
 from tailrace.domains.builds.event_types.build import BuildFail
 from tailrace.domains.builds.event_types.catalogue import builds_types, by_bus_key
 from tailrace.domains.builds.event_types.package import Commit, ServiceFail
-from tailrace.events.discovery import subclasses
+from tailrace.environment.discovery import subclasses
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.events.types import get_type
+from tailrace.jobs.inspection.search import find
 from tailrace.jobs.models import Job
-from tailrace.jobs.search import find
 
 CATALOGUE = json.loads(
     (Path(__file__).parents[1] / "data" / "obs" / "event-catalogue.json").read_text()

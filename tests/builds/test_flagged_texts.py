@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tailrace.domains.builds.event_types.catalogue import builds_types
-from tailrace.events.samples import sample_event
+from tailrace.events.catalog.samples import sample_event
 from tailrace.events.types import get_type
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
 HOLES = re.compile(r"in /|/ |/$|/\.|  | \.|is now$|of failed|commented on$|: *$")
 

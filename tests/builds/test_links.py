@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tailrace.domains.builds.event_types.catalogue import builds_types
-from tailrace.events.samples import sample_event
+from tailrace.events.catalog.samples import sample_event
 from tailrace.events.types import get_type
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.subscribable import is_subscribable, link_of
 
 WEB = "https://build.example.org"

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.builds.models import Poller
-from tailrace.domains.builds.panels import Pollers
+from tailrace.domains.builds.platform.panels import Pollers
 from tailrace.events.models import Event
 from tests.servers import backend as servers
 

@@ -9,8 +9,8 @@ class ChaosConfig(AppConfig):
     label = "chaos"
 
     def ready(self) -> None:
-        from tailrace.jobs import registry
         from tailrace.jobs.backoff import Backoff
+        from tailrace.jobs.engine import registry
 
         for handler in registry.all_handlers().values():
             type(handler).claim_timeout = LEASE

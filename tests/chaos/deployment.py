@@ -126,7 +126,7 @@ class Deployment:
             "gunicorn",
             "--config",
             "config/servers/gunicorn.py",
-            "tailrace.config.wsgi",
+            "tailrace.config.servers.wsgi",
         )
         for number in (1, 2, 3):
             self.start_worker(f"worker{number}")

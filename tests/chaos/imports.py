@@ -191,7 +191,7 @@ def _wrong(what: str, row: dict | None, upload: Upload) -> Iterator[str]:
 _MAKE_TOKENS = f"""
 import json
 from django.contrib.auth.models import User
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 scopes = ["timeline:import", "timeline:read"]
 users = [User.objects.get_or_create(username=name)[0] for name in {USERS}]
 print(json.dumps({{user.username: tokens.make(user, "chaos", scopes)[1] for user in users}}))

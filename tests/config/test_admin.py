@@ -41,7 +41,7 @@ def test_pages_take_no_other_method_than_get_and_post(root: Client, method: str)
 def test_the_frame_of_all_pages_is_unfolds_with_a_main_part() -> None:
     """If this fails after an update of unfold, copy its file anew, with `<main>` as before."""
     theirs = (files("unfold") / "templates/admin/base.html").read_text()
-    ours = (ROOT / "config/templates/admin/base.html").read_text()
+    ours = (ROOT / "config/pages/templates/admin/base.html").read_text()
     ours = re.sub(r"{% comment %}.*?{% endcomment %}\n", "", ours)
     assert ours != theirs
     assert ours.replace('<main id="main"', '<div id="main"').replace("</main>", "</div>") == theirs

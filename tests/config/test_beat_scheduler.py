@@ -10,7 +10,7 @@ from django.db import connection
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import SCHEDULE_SYNC_MAX_INTERVAL
 
-from tailrace.config.beat_scheduler import Scheduler
+from tailrace.config.servers.beat_scheduler import Scheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

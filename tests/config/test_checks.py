@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tailrace.config.checks import apps_not_installed, tracing_problems
+from tailrace.config.startup.checks import apps_not_installed, tracing_problems
 
 ROOT = Path(__file__).parents[2]
 

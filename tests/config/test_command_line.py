@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command, get_commands
 
 from tailrace.config import command_line
-from tailrace.events.subcommands import PACKAGE, all_subcommands, call_subcommand
+from tailrace.events.management.subcommands import PACKAGE, all_subcommands, call_subcommand
 from tests.kit import ROOT
 
 MANAGE = (sys.executable, "manage.py")

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from tailrace.config.commands.environment import table
-from tailrace.config.variables import PlatformSettings, mail_settings
+from tailrace.config.platform_settings.variables import PlatformSettings, mail_settings
 from tailrace.environment.loading import Environment
 from tailrace.environment.settings import AppSettings, named_variables
 from tailrace.environment.types import NamedUrls
@@ -79,8 +79,8 @@ def test_a_wrong_variable_stops_a_process_with_one_line(
 def test_a_wrong_variable_stops_celery_and_the_web_server() -> None:
     for command in (
         ("-m", "celery", "-A", "tailrace.config", "worker"),
-        ("-c", "import tailrace.config.wsgi"),
-        ("-c", "import tailrace.config.asgi"),
+        ("-c", "import tailrace.config.servers.wsgi"),
+        ("-c", "import tailrace.config.servers.asgi"),
     ):
         done = run(*command, OBS_POLL_SECONDS="often")
         assert done.returncode == 2, done.stderr

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection import broker, stats, verdict
+from tailrace.jobs.inspection import broker, verdict
 from tailrace.jobs.inspection.metrics import page
+from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.models import Job, Pulse
 from tailrace.jobs.testing import Clock
 from tests.jobs import operators

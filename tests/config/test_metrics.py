@@ -13,14 +13,15 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.inspection import verdict
 from tailrace.jobs.inspection.metrics import page
-from tailrace.jobs.maintenance import history, sync_declared
+from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.maintenance.pruning import history
+from tailrace.jobs.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Breaker, Job, Pulse, Queue, Total
 from tests.kit import held
 from tests.sandbox.event_types import Happened

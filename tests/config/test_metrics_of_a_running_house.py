@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.inspection.metrics import page
 from tailrace.jobs.models import Job

@@ -86,7 +86,7 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
 
 def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
     port, log = closed_port(), tmp_path / "log"
-    words = ("gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.wsgi")
+    words = ("gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.servers.wsgi")
     variables = environment(port, WEB_PORT=str(free_ports(1)[0]))
     with log.open("w") as file:
         process = subprocess.Popen(

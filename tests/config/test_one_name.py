@@ -130,7 +130,7 @@ def test_the_contracts_look_at_all_modules() -> None:
     [
         ("events/wrong.py", "tailrace.jobs.models", "Imports point downwards only"),
         ("domains/photos/wrong.py", "tailrace.domains.builds.models", "Domains never import"),
-        ("web/wrong.py", "tailrace.jobs.engine.wake", "The inside of jobs is its own"),
+        ("web/wrong.py", "tailrace.jobs.engine.waking.wake", "The inside of jobs is its own"),
         ("domains/builds/wrong.py", "tailrace.samples.processes", "Imports point downwards only"),
         ("config/wrong.py", "tailrace.samples.builds.seed", "Only the development server imports"),
     ],

@@ -20,7 +20,7 @@ import django, sentry_sdk, structlog
 django.setup()
 from pydantic import BaseModel
 from django.conf import settings
-from tailrace.jobs.report import Failure, reporters
+from tailrace.jobs.runtime.report import Failure, reporters
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 

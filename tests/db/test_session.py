@@ -4,7 +4,7 @@ import pytest
 from psycopg import sql
 
 from tailrace.db import locks
-from tailrace.db.session_statements import changes_session
+from tailrace.db.sessions.session_statements import changes_session
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError
 
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.types import all_types
 
 

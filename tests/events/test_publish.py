@@ -13,7 +13,7 @@ from tailrace.events import context
 from tailrace.events.errors import InvalidPayload, UnknownEventType
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, apublish, publish
-from tailrace.events.signals import on_published, published
+from tailrace.events.publishing.signals import on_published, published
 from tailrace.jobs.models import Job
 from tests.kit import PATIENCE, at_once, sessions_that_wait, wait_until
 from tests.sandbox.event_types import Bought, Happened

@@ -5,10 +5,10 @@ import json
 import pytest
 from pydantic import BaseModel, Field
 
-from tailrace.events.samples import sample_event, sample_payload
+from tailrace.events.catalog.samples import sample_event, sample_payload
 from tailrace.events.types import EventType, all_types
-from tailrace.subscriptions.channels.webhook.filters import sent_types
 from tailrace.subscriptions.channels.webhook.message import body_of_sample
+from tailrace.subscriptions.channels.webhook.operations.filters import sent_types
 
 
 def test_each_event_type_has_a_sample_that_is_valid() -> None:

@@ -6,7 +6,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.events.models import Event
-from tailrace.jobs.chain import MAX_EFFECTS, MAX_EVENTS, MAX_JOBS, MAX_LEVELS, chain_of
+from tailrace.jobs.inspection.details.chain import (
+    MAX_EFFECTS,
+    MAX_EVENTS,
+    MAX_JOBS,
+    MAX_LEVELS,
+    chain_of,
+)
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

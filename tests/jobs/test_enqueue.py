@@ -6,9 +6,9 @@ import pytest
 from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.registry import UnknownHandler
 from tailrace.jobs.enqueue import InvalidJob, enqueue, enqueue_many
 from tailrace.jobs.models import Job
-from tailrace.jobs.registry import UnknownHandler
 from tests.kit import at_once
 from tests.sandbox.event_types import Whispered
 from tests.sandbox.handlers import Fair, Log, Work, Working

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from tailrace.events import types
 from tailrace.events.errors import UnknownEventType
 from tailrace.events.types import EventType
-from tailrace.jobs import checks, registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import Cron, Handler
-from tailrace.jobs.settings import JobsSettings
+from tailrace.jobs.platform import checks
+from tailrace.jobs.runtime.settings import JobsSettings
 from tests.sandbox.event_types import Happened, HappenedAgain, Whispered
 from tests.sandbox.handlers import Working
 
@@ -171,9 +172,9 @@ def test_a_wrong_setting_is_named_with_its_bounds(monkeypatch) -> None:
 
 
 def test_an_unknown_error_reporter_is_named(settings) -> None:
-    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_nowhere"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.runtime.report.to_nowhere"]
     (error,) = checks.check_settings(None)
-    assert "tailrace.jobs.report.to_nowhere" in error.msg
+    assert "tailrace.jobs.runtime.report.to_nowhere" in error.msg
 
 
 def test_a_handler_is_found_by_its_name_or_suggested() -> None:

@@ -38,7 +38,7 @@ def test_a_job_passes_through_the_files_of_the_page_and_through_few_others(
     way, branches = PAGE.read_text().split(BRANCHES)
     assert linked_files(way)
     assert set(linked_files(way)) <= {*job, *ways["an event"]}
-    assert not set(linked_files(branches)) & set(job) - {"jobs/shutdown.py"}
+    assert not set(linked_files(branches)) & set(job) - {"jobs/runtime/shutdown.py"}
 
 
 def test_the_page_links_to_files_that_exist() -> None:

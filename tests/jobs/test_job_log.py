@@ -6,12 +6,14 @@ from collections.abc import Sequence
 import pytest
 from django.db import transaction
 
-from tailrace.jobs import job_log, registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.inspection.job_log import Log, claims_with_log, log_of
-from tailrace.jobs.maintenance import prune, sync_declared
+from tailrace.jobs.inspection.details.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import Job, LogLines
+from tailrace.jobs.runtime import job_log
 from tests.kit import (
     another_transaction,
     claimed,

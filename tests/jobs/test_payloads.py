@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import InvalidJob, enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Job
-from tailrace.jobs.payloads import strict_model
+from tailrace.jobs.runtime.payloads import strict_model
 from tailrace.jobs.schedules import InvalidSchedule, NewSchedule, create_schedules
 
 pytestmark = pytest.mark.django_db

@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.jobs import schedules as bulk
-from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.maintenance.ticking import schedules
 from tailrace.jobs.models import Job, Schedule, Slot
 from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedules
 from tests.kit import at_once, claimed

@@ -12,7 +12,7 @@ from PIL.TiffImagePlugin import IFDRational
 from tailrace.db import clock
 from tailrace.domains.photos.clustering.shown_place import shown_place
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.pictures import storage
 
 BERLIN = (52.52, 13.405)
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tailrace.db import clock
 from tailrace.domains.photos.models import Photo
-from tailrace.domains.photos.panels import Photos
+from tailrace.domains.photos.platform.panels import Photos
 from tailrace.jobs.models import Job, SweepRun
 from tests.photos.pictures import make_gathering, make_photo
 from tests.subscriptions.sample_domain import person

@@ -14,7 +14,8 @@ from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import rescue, sweep, tick
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, QueueActivity
 from tailrace.jobs.states import LIVE
 from tailrace.jobs.testing import Clock

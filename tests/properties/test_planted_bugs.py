@@ -108,9 +108,11 @@ BUGS = {
     ),
     "rescue does not check the lease again": Bug(
         (
-            Change("jobs/maintenance/rescue.py", "_RESCUE", " FOR UPDATE OF j SKIP LOCKED", ""),
             Change(
-                "jobs/maintenance/rescue.py",
+                "jobs/maintenance/ticking/rescue.py", "_RESCUE", " FOR UPDATE OF j SKIP LOCKED", ""
+            ),
+            Change(
+                "jobs/maintenance/ticking/rescue.py",
                 "_RESCUE",
                 "WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}",
                 "WHERE j.id = e.id",
@@ -138,7 +140,7 @@ BUGS = {
     "wake inside the transaction": Bug(
         (
             Change(
-                "jobs/engine/wake.py",
+                "jobs/engine/waking/wake.py",
                 "on_commit",
                 "connection.on_commit(_Wake(queues), robust=True)",
                 "_Wake(queues)()",

@@ -11,12 +11,12 @@ from django.db import connection, transaction
 from tailrace.db.query import execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import renew
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.leases import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay

@@ -23,13 +23,13 @@ from tailrace.domains.protection.models import (
     VoiceEnrolment,
     WatchlistItem,
 )
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.places import lot_of
-from tailrace.domains.protection.removals import decisions as removals
-from tailrace.domains.protection.removals.person import Person
-from tailrace.domains.protection.reports.generate import FOLDER
-from tailrace.domains.protection.scanning.payload import SCAN
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.places import lot_of
+from tailrace.domains.protection.services.removals import decisions as removals
+from tailrace.domains.protection.services.removals.person import Person
+from tailrace.domains.protection.services.reports.generate import FOLDER
+from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Plan, PlanJob

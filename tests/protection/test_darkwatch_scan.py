@@ -15,14 +15,14 @@ from tailrace.domains.protection.models import (
     Severity,
     WatchlistItem,
 )
-from tailrace.domains.protection.providers.source import FoundBreach, Source, all_sources
-from tailrace.domains.protection.scanning import lookups
-from tailrace.domains.protection.scanning import scan as scanning
-from tailrace.domains.protection.scanning.payload import SCAN
-from tailrace.domains.protection.scanning.severity import severity_of
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.providers.source import FoundBreach, Source, all_sources
+from tailrace.domains.protection.services.scanning import lookups
+from tailrace.domains.protection.services.scanning import scan as scanning
+from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.scanning.severity import severity_of
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import schedules as tick
+from tailrace.jobs.maintenance.ticking import schedules as tick
 from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.plans import status
 from tests.kit import at_once

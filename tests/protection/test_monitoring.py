@@ -4,9 +4,9 @@ import pytest
 
 from tailrace.domains.protection.handlers.monitoring import MonitoringPoll
 from tailrace.domains.protection.models import Alert, Breach, Exposure
-from tailrace.domains.protection.scanning import feed
-from tailrace.domains.protection.scanning.payload import SCAN
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.scanning import feed
+from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.plans import status

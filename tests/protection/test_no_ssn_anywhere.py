@@ -9,8 +9,8 @@ from celery import current_app
 from django.db import connection
 
 from tailrace.domains.protection.models import Alert, Exposure, WatchlistItem
-from tailrace.domains.protection.watchlist import items
-from tailrace.jobs import report
+from tailrace.domains.protection.services.watchlist import items
+from tailrace.jobs.runtime import report
 from tailrace.net import encryption
 from tests.protection.kit import customer, scan
 from tests.servers.hibp import make_breach
@@ -29,7 +29,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture(autouse=True)
 def _reporters(settings: Any) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_log", f"{__name__}.keep"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.runtime.report.to_log", f"{__name__}.keep"]
     report.reporters.cache_clear()
     reported.clear()
     yield

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from structlog.testing import capture_logs
 
 from tailrace.db.query import query
-from tailrace.domains.protection.exposures import password_check
-from tailrace.domains.protection.providers.pwned_passwords import times_pwned
+from tailrace.domains.protection.services.exposures import password_check
+from tailrace.domains.protection.services.providers.pwned_passwords import times_pwned
 from tailrace.jobs.destinations.source_errors import SourceAway
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.protection.test_no_ssn_anywhere import all_keys, all_rows

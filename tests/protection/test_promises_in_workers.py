@@ -12,8 +12,8 @@ from django.db.models import Max
 
 from tailrace.domains.protection.alerts.raising import NOTIFICATIONS
 from tailrace.domains.protection.models import Alert, AlertPause, Exposure, ItemScan
-from tailrace.domains.protection.scanning.payload import SCAN
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Bucket, Job
 from tailrace.net.sample_server import Response

@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import Alert, Exposure
-from tailrace.domains.protection.scanning.payload import SCAN
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tests.kit import wait_until, worker

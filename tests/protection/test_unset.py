@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from tailrace.domains.protection.checks import sources_are_configured
+from tailrace.domains.protection.platform.checks import sources_are_configured
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans import status
 from tests.protection.kit import customer

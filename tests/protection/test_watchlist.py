@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
-from tailrace.domains.protection.exposures import moves
 from tailrace.domains.protection.invariants import ValuesByNewestKeys
 from tailrace.domains.protection.models import Exposure, WatchlistItem
-from tailrace.domains.protection.watchlist import items, values
+from tailrace.domains.protection.services.exposures import moves
+from tailrace.domains.protection.services.watchlist import items, values
 from tailrace.net.encryption import DecryptionError, decrypt
 from tests.kit import at_once
 from tests.protection.kit import SSN, fill_protection

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.domains.records.depositions.submit import submit
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import Deposition, Record
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.events.models import Event
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Job

@@ -14,9 +14,9 @@ from django.core.management import CommandError
 from tailrace.domains.records.depositions.submit import submit
 from tailrace.domains.records.event_types import DepositionSubmitted
 from tailrace.domains.records.models import Deposition, Record
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
 from tests.records.kit import deposit, harvested, metadata, source
 from tests.records.test_chain import CHAIN

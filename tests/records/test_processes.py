@@ -14,8 +14,8 @@ from tailrace.domains.records.depositions.submit import submit
 from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.inspection import stats
-from tailrace.jobs.maintenance import tick
+from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tests.kit import empty_broker, wait_until, worker
 from tests.records.kit import draft, harvested, source

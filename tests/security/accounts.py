@@ -9,8 +9,8 @@ from django.test import Client
 
 from tailrace.db.query import database_now
 from tailrace.events.models import Event
+from tailrace.web.accounts.security import second_factor
 from tailrace.web.models import SecondFactor
-from tailrace.web.security import second_factor
 
 RIGHT = "a long password"
 OTHER = "quite another one"

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
+from tailrace.web.accounts.security import second_factor
 from tailrace.web.models import SecondFactor
-from tailrace.web.security import second_factor
 from tests.security.accounts import RIGHT, code_of
 from tests.subscriptions.conftest import _no_role_holders  # noqa: F401
 

@@ -14,10 +14,10 @@ from django.urls import reverse
 
 from tailrace.domains.builds.models import Watch
 from tailrace.domains.photos.models import Gathering, Photo, Upload
-from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.pictures import storage
 from tailrace.domains.timeline.live.receive import store as send_points
 from tailrace.domains.timeline.models import Point
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.models import FailureGroup, Job, Replay, RequestKey
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
@@ -36,10 +36,10 @@ from tailrace.subscriptions.models import (
     Preferences,
 )
 from tailrace.subscriptions.plans import status
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tailrace.web.accounts.deletion import DeletionRefused, delete_account, request_deletion
+from tailrace.web.accounts.security import second_factor
 from tailrace.web.models import AnsweredRequest
-from tailrace.web.security import second_factor
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 from tests.photos.pictures import make_photo, recent
 from tests.protection.kit import fill_protection

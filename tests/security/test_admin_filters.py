@@ -13,8 +13,8 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 
 from tailrace.events.models import Event
-from tailrace.jobs.admin.base import ModelAdmin
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.admin.base import ModelAdmin
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.subscriptions.audience import preview
 from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notifications.audience import preview
 from tests.kit import held
 from tests.subscriptions.sample_domain import (
     FIRST,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tests.kit import at_once
 from tests.net.test_http_client import post
 from tests.servers.raw import conversing, read_request

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import path
 
 from tailrace.config.urls import urlpatterns as project_urls
-from tailrace.web.security.password_hasher import TooManyAtOnce
+from tailrace.web.accounts.security.password_hasher import TooManyAtOnce
 from tests.kit import ROOT
 from tests.subscriptions.sample_domain import person
 

@@ -10,9 +10,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from tailrace.domains.records.models import Deposition, Source
-from tailrace.domains.records.source_upkeep import changes, trial
 from tailrace.domains.records.sources.fetch import MAX_PAGE_BYTES, origin
 from tailrace.domains.records.sources.requests import PULL, request_pull
+from tailrace.domains.records.sources.upkeep import changes, trial
 from tailrace.jobs.models import Job, Schedule
 from tailrace.net.sample_server import Response
 from tests.records.kit import source

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from tailrace.domains.photos.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.handlers.kafka import KafkaUploads
 from tailrace.domains.photos.invariants import (
     FilesOfDeletedPhotosAreGone,
@@ -15,6 +14,7 @@ from tailrace.domains.photos.invariants import (
     OriginalsExpire,
 )
 from tailrace.domains.photos.models import FileDeletion, Gathering, Photo
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tests.kit import at_once

@@ -9,11 +9,11 @@ from django.db import connection
 from pydantic import BaseModel
 
 from tailrace.config.monitoring.sentry import scrub
-from tailrace.jobs import report
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.outcomes import Permanent, Retry
+from tailrace.jobs.runtime import report
 from tests.jobs.operators import client
 from tests.sandbox.handlers import Working
 
@@ -28,7 +28,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture(autouse=True)
 def _reporters(settings: Any) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_log", f"{__name__}.keep"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.runtime.report.to_log", f"{__name__}.keep"]
     report.reporters.cache_clear()
     reported.clear()
     yield

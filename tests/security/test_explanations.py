@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import Group
 
 from tailrace.events.readers import Readers
-from tailrace.subscriptions.channels.webhook import endpoints, messages
+from tailrace.subscriptions.channels.webhook.history import messages
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import EventSubscription
 from tests.servers.web import serving
 from tests.subscriptions.channels.webhook.kit import BOTH, owner

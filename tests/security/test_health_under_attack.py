@@ -104,7 +104,7 @@ def test_forty_logins_at_once_do_not_delay_the_health_page(server: WebServer) ->
 
 def test_the_asgi_server_says_that_it_lives(tmp_path: Path) -> None:
     with web_server(
-        tmp_path, "uvicorn", "tailrace.config.asgi:application", "--port", "{port}",
+        tmp_path, "uvicorn", "tailrace.config.servers.asgi:application", "--port", "{port}",
         DATABASE_URL="postgres://nobody@127.0.0.1:1/none",
     ) as server, ExitStack() as stack:  # fmt: skip
         for _ in range(ATTACKERS):

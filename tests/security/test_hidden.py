@@ -21,7 +21,7 @@ from tailrace.domains.builds.models import (
 from tailrace.domains.builds.settings import BuildsSettings
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.destinations.hidden import HIDDEN
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.api import changes
 from tailrace.subscriptions.channels.rss.feeds import make_feed

@@ -24,8 +24,8 @@ from tailrace.domains.builds.models import (
 )
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.failures import fill_in
 from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Attempt, Job, LogLines, Schedule
 from tailrace.subscriptions.models import EventSubscription

@@ -4,12 +4,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.jobs import registry
-from tailrace.jobs.inspection import flow
+from tailrace.jobs.engine import registry
+from tailrace.jobs.inspection.details import flow
 from tailrace.jobs.models import Job
-from tailrace.jobs.requests import request_job as module
-from tailrace.jobs.requests.job_request import JobRequest
-from tailrace.web.personal_data import RequestKeys
+from tailrace.jobs.platform.requests import request_job as module
+from tailrace.jobs.platform.requests.job_request import JobRequest
+from tailrace.web.platform.personal_data import RequestKeys
 from tests.kit import another_transaction
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import OPERATOR, operator, send

@@ -12,12 +12,12 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.events.models import Event
-from tailrace.web import busy
+from tailrace.web.accounts.security import login_throttle, password_hasher
+from tailrace.web.accounts.security.log import ENTRIES_PER_WINDOW
+from tailrace.web.accounts.security.login_throttle import ADDRESS, NAME, PAIR, TooManyAttempts
+from tailrace.web.accounts.security.request import client_address
 from tailrace.web.models import LoginThrottle
-from tailrace.web.security import login_throttle, password_hasher
-from tailrace.web.security.log import ENTRIES_PER_WINDOW
-from tailrace.web.security.login_throttle import ADDRESS, NAME, PAIR, TooManyAttempts
-from tailrace.web.security.request import client_address
+from tailrace.web.pages import busy
 from tests.kit import at_once
 from tests.security.accounts import RIGHT
 from tests.web.visitor import words

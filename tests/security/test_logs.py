@@ -29,7 +29,7 @@ PATHS = (
 )
 SERVERS = {
     "gunicorn": (),
-    "uvicorn": ("uvicorn", "tailrace.config.asgi:application", "--port", "{port}"),
+    "uvicorn": ("uvicorn", "tailrace.config.servers.asgi:application", "--port", "{port}"),
 }
 
 

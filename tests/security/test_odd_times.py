@@ -9,14 +9,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError
 from django.test import Client
 
+from tailrace.db.pagination import encode
 from tailrace.db.times import in_utc, parse_time
-from tailrace.domains.photos.kafka.incoming import MalformedMessage, parse_message
+from tailrace.domains.photos.exchange.kafka.incoming import MalformedMessage, parse_message
 from tailrace.events.errors import InvalidPayload
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
-from tailrace.subscriptions.api.cloudevents import STRUCTURED
-from tailrace.web.pagination import encode
+from tailrace.subscriptions.api.recording.cloudevents import STRUCTURED
 from tests.photos.pictures import picture
 from tests.web.program import Program, problem, program
 from tests.web.visitor import Visitor, words

@@ -11,8 +11,8 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
+from tailrace.db.pagination import encode
 from tailrace.web.api.site import api
-from tailrace.web.pagination import encode
 from tests.web.test_permissions import BODIES, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

@@ -10,8 +10,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from tailrace.jobs.models import Job
+from tailrace.web.accounts.security.login_throttle import MAIL
 from tailrace.web.handlers import PasswordResetMail
-from tailrace.web.security.login_throttle import MAIL
 from tests.kit import claimed, run_and_settle
 from tests.security.accounts import LOGIN, OTHER, RIGHT, entries, is_in, session, sign_in
 from tests.web.visitor import words

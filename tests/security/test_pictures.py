@@ -15,10 +15,10 @@ import pytest
 from django.test import Client
 
 from tailrace.domains.photos.models import Photo
-from tailrace.domains.photos.uploads import picture as picture_module
-from tailrace.domains.photos.uploads.decoder import InvalidPicture
 from tailrace.domains.photos.uploads.errors import DecoderBusy
-from tailrace.domains.photos.uploads.picture import read_picture
+from tailrace.domains.photos.uploads.pictures import picture as picture_module
+from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture
+from tailrace.domains.photos.uploads.pictures.picture import read_picture
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.pictures import BERLIN, exif, picture, recent, utc
 from tests.photos.test_api import send
@@ -42,7 +42,7 @@ def decoders() -> list[psutil.Process]:
     found = []
     for child in children():
         try:
-            if "tailrace.domains.photos.uploads.decoder" in " ".join(child.cmdline()):
+            if "tailrace.domains.photos.uploads.pictures.decoder" in " ".join(child.cmdline()):
                 found.append(child)
         except psutil.Error:
             continue
@@ -165,7 +165,7 @@ def test_a_killed_web_process_left_its_decoders_running(tmp_path) -> None:
     (tmp_path / "slow.jpg").write_bytes(progressive_jpeg(8000, 40))
     code = (
         "import datetime, sys; import django; django.setup()\n"
-        "from tailrace.domains.photos.uploads.picture import read_picture\n"
+        "from tailrace.domains.photos.uploads.pictures.picture import read_picture\n"
         "read_picture(open(sys.argv[1], 'rb'), datetime.UTC, 1)\n"
     )
     with subprocess.Popen(

@@ -15,16 +15,16 @@ from django.urls import reverse
 from PIL import Image, PngImagePlugin
 
 from tailrace.domains.photos.clustering.shown_place import shown_place
+from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.domains.photos.geometry import sphere
 from tailrace.domains.photos.geometry.place_grid import cell_centre
 from tailrace.domains.photos.handlers.kafka import KafkaUpdates
 from tailrace.domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos
-from tailrace.domains.photos.kafka.message import Message
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.uploads.picture import read_picture
+from tailrace.domains.photos.uploads.pictures.picture import read_picture
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tests.photos.kit import SQUARE, Point, away, metres, upload_photo
 from tests.photos.pictures import exif, picture, recent
 from tests.subscriptions.sample_domain import person

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 
 from tailrace.domains.photos.models import Photo
 from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import readers_of
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.events.visibility import readers_of
 from tailrace.jobs.models import Job
 from tests.across.kit import PLACES, add_points, minutes, send_points, upload_unplaced
 from tests.photos.pictures import recent

@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tailrace.config import private_files
 from tailrace.config.devserver import embedded
+from tailrace.environment import private_files
 from tests.config.test_embedded import leave, start_user
 from tests.kit import ROOT
 
@@ -74,10 +74,10 @@ def _own(sockets: Path) -> dict:
 
 BOOT = """
 import sys
-from tailrace.config import boot
+from tailrace.config.startup import boot
 boot.start("created")
 import django; django.setup()
-from tailrace.config import setup
+from tailrace.config.startup import setup
 setup.make_folders()
 setup.flower_auth()
 from pathlib import Path

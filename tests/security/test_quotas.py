@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from tailrace.domains.photos.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.uploads.quotas import usage_of
 from tests.kit import at_once
 from tests.photos.pictures import BERLIN, exif, picture, recent

@@ -9,9 +9,9 @@ import pytest
 from tailrace.net.signing import signer
 from tailrace.subscriptions.channels.push import devices
 from tailrace.subscriptions.channels.rss import feeds
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import ApiToken, Device, Endpoint, Feed
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.kit import at_once
 from tests.servers.browser import Browser
 from tests.servers.web import serving

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from tailrace.domains.builds.models import Project
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.destinations.hidden import HIDDEN
 from tailrace.jobs.models import Job
 from tests.builds.scm.conftest import built, host, linked, report, sending, server
 from tests.servers.scm import COMMIT, TOKEN, ScmHost

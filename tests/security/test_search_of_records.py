@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.indexing.backends import backends
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem

@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
-from tailrace.events.subcommands import call_subcommand
+from tailrace.web.accounts.security import second_factor
 from tailrace.web.models import SecondFactor
-from tailrace.web.security import second_factor
 from tests.security.accounts import (
     CODE,
     LOGIN,

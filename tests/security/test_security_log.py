@@ -8,15 +8,15 @@ from django.db import transaction
 from django.test import Client
 
 from tailrace.db.query import query
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
-from tailrace.events.subcommands import call_subcommand
-from tailrace.events.visibility import may_read
 from tailrace.subscriptions.channels.rss.feeds import make_feed, revoke_feed
-from tailrace.subscriptions.channels.webhook import endpoints
-from tailrace.web import tokens
+from tailrace.subscriptions.channels.webhook.operations import endpoints
+from tailrace.web.accounts import tokens
+from tailrace.web.accounts.security.log import ENTRIES_PER_WINDOW
 from tailrace.web.event_types import SecurityEvent
-from tailrace.web.security.log import ENTRIES_PER_WINDOW
 from tests.subscriptions.sample_domain import person
 from tests.web.program import allow, program
 from tests.web.visitor import Visitor

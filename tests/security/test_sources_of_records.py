@@ -6,9 +6,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from tailrace.domains.records.models import Deposition
-from tailrace.domains.records.source_upkeep.checks import problems
 from tailrace.domains.records.sources.fetch import origin
 from tailrace.domains.records.sources.requests import request_pull
+from tailrace.domains.records.sources.upkeep.checks import problems
 from tailrace.jobs.models import Job
 from tailrace.net.sample_server import Response
 from tests.records.kit import source

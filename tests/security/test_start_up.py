@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.config.checks import insecure_settings
 from tailrace.config.installed_apps import APPS
-from tailrace.config.variables import PlatformSettings
+from tailrace.config.platform_settings.variables import PlatformSettings
+from tailrace.config.startup.checks import insecure_settings
 from tailrace.environment.loading import Environment, settings_classes
 from tests.config.test_checks import PRODUCTION
 
@@ -33,10 +33,16 @@ def run(var: Path, *command: str, **variables: str) -> subprocess.CompletedProce
 @pytest.mark.parametrize(
     "command",
     [
-        ("-m", "gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.wsgi"),
-        ("-m", "uvicorn", "tailrace.config.asgi:application"),
+        (
+            "-m",
+            "gunicorn",
+            "--config",
+            "config/servers/gunicorn.py",
+            "tailrace.config.servers.wsgi",
+        ),
+        ("-m", "uvicorn", "tailrace.config.servers.asgi:application"),
         ("-m", "celery", "-A", "tailrace.config", "worker"),
-        ("-c", "import tailrace.config.wsgi"),
+        ("-c", "import tailrace.config.servers.wsgi"),
         ("manage.py", "shell", "-c", "print(1)"),
     ],
 )
@@ -58,7 +64,7 @@ def test_setup_makes_a_key_of_its_own_and_signs_with_it(tmp_path: Path) -> None:
     made = run(
         var,
         "-c",
-        "from tailrace.config import boot; boot.start('created');"
+        "from tailrace.config.startup import boot; boot.start('created');"
         " from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )
@@ -72,7 +78,7 @@ def test_a_command_that_signs_nothing_has_a_key_that_nobody_knows(tmp_path: Path
     done = run(
         tmp_path / "var",
         "-c",
-        "from tailrace.config import boot; boot.start('unused');"
+        "from tailrace.config.startup import boot; boot.start('unused');"
         " from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )

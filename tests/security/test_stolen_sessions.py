@@ -6,9 +6,9 @@ from django.test import Client
 
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import Endpoint
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tailrace.web.models import SecondFactor
-from tailrace.web.security import confirmation
+from tailrace.web.pages import confirmation
 from tests.security.accounts import OTHER, RIGHT, SETUP, entries, is_in, session, sign_in
 from tests.web.program import problem
 from tests.web.visitor import Visitor, words

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.channels.sms import confirmation, limits
-from tailrace.subscriptions.channels.webhook import endpoints
 from tailrace.subscriptions.channels.webhook.hosts import wait_for
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint, PhoneCode, Preferences
 from tests.servers.sms import TOKEN, SmsService, sms_service
 from tests.servers.web import ReceivedRequest, Response, serving

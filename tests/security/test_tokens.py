@@ -10,14 +10,14 @@ from django.http import HttpResponse
 from django.test import Client
 
 from tailrace.domains.builds.models import Package, Project
+from tailrace.events.catalog.topics import topic_name
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
-from tailrace.events.topics import topic_name
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
+from tailrace.subscriptions.api.recording.cloudevents import BATCHED, STRUCTURED
 from tailrace.subscriptions.models import ApiToken
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.servers.source import PAYLOAD_KEY, Source, source
 from tests.subscriptions.sample_domain import Play, person
 from tests.web.program import Program, allow, problem

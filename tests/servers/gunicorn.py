@@ -51,7 +51,7 @@ def read_to_end(peer: socket.socket) -> bytes:
 
 @contextmanager
 def web_server(
-    folder: Path, *command: str, app: str = "tailrace.config.wsgi", **variables: str
+    folder: Path, *command: str, app: str = "tailrace.config.servers.wsgi", **variables: str
 ) -> Iterator[WebServer]:
     """Serve until the block is left. `command`: another server; {port} is its port."""
     (port,), log = free_ports(1), folder / "web.log"

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from django.contrib.auth.models import Permission, User
 from django.utils.crypto import get_random_string
 
-from tailrace.subscriptions.channels.webhook import endpoints
-from tailrace.web import tokens
+from tailrace.subscriptions.channels.webhook.operations import endpoints
+from tailrace.web.accounts import tokens
 from tests.siege.attacker import Attacker
 
 USERS = 10

@@ -17,7 +17,7 @@ pytestmark = [
 
 MAKE_TOKEN = """
 from django.contrib.auth.models import User
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 print(tokens.make(User.objects.get(), "ci", ["feeds"], days=1)[0].pk)
 """
 PUT_INTO_DIGEST = """

@@ -121,9 +121,14 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from tailrace.domains.timeline import geocoding
-    from tailrace.domains.timeline.formats import gpx
-    from tailrace.domains.timeline.imports import enrich, promote, stage, undo
+    from tailrace.domains.timeline.imports.files.formats import gpx
+    from tailrace.domains.timeline.imports.steps import (
+        enrich,
+        promote,
+        stage,
+        undo,
+    )
+    from tailrace.domains.timeline.points.points import geocoding
 
     settings.JOBS_WAKE = "inline"
     stage.ROWS_PER_COMMIT, stage.REPORT_SECONDS = 200, 0

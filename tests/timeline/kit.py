@@ -10,10 +10,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models.functions import Now
 from django.http import HttpResponse
 
-from tailrace.domains.timeline.imports.cleanup import partitions
 from tailrace.domains.timeline.imports.receive import receive
+from tailrace.domains.timeline.imports.upkeep.cleanup import partitions
 from tailrace.domains.timeline.models import Import, Point
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job
 from tests.web.program import Program
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from tailrace.domains.timeline.imports import decisions, promote
+from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.steps import promote
 from tailrace.domains.timeline.models import Device, Import, Point
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import (

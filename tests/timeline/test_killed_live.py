@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.domains.timeline.models import Device
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job
 from tests.kit import held, sessions_that_wait, wait_until, worker
 from tests.servers.gunicorn import web_server
@@ -17,7 +17,7 @@ from tests.web.program import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
 ANNOUNCE = "timeline.announce_points"
-SERVER = ("uvicorn", "tailrace.config.asgi:application", "--port", "{port}")
+SERVER = ("uvicorn", "tailrace.config.servers.asgi:application", "--port", "{port}")
 
 
 def test_points_survive_a_killed_web_server_and_a_killed_worker(

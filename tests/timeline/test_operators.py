@@ -4,10 +4,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from tailrace.domains.timeline import inspection
 from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.imports.files.parsing.file_errors import Malformed, error_position
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import Malformed, error_position
+from tailrace.domains.timeline.platform import inspection
 from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import gpx, now, track, upload

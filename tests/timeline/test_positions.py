@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.models import Device, Import
-from tailrace.domains.timeline.positions import MAX_TIMES, POINTS_LOOKED_AT, positions_at
+from tailrace.domains.timeline.points.positions import MAX_TIMES, POINTS_LOOKED_AT, positions_at
 from tests.across.kit import add_points, minutes
 
 pytestmark = pytest.mark.django_db

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
+from tailrace.domains.timeline.imports.files.parsing.file_errors import Malformed
 from tailrace.domains.timeline.imports.staging import (
     PARENT,
     create_partition,
@@ -12,8 +13,7 @@ from tailrace.domains.timeline.imports.staging import (
     stage,
     staged_count,
 )
-from tailrace.domains.timeline.parsing.file_errors import Malformed
-from tailrace.domains.timeline.points import Point
+from tailrace.domains.timeline.points.points import Point
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

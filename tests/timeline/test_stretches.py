@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.models import Device, Import, Place, Point
-from tailrace.domains.timeline.stretches import stretches_of
+from tailrace.domains.timeline.points.stretches import stretches_of
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program
 from tests.web.visitor import Visitor

@@ -4,13 +4,13 @@ from io import BytesIO
 
 import pytest
 
-from tailrace.domains.timeline.parsing.file_errors import (
+from tailrace.domains.timeline.imports.files.parsing.file_errors import (
     FileError,
     LimitExceeded,
     Malformed,
     UnknownFormat,
 )
-from tailrace.domains.timeline.parsing.unpack import MB, Limits
+from tailrace.domains.timeline.imports.files.parsing.unpack import MB, Limits
 from tests.timeline.formats.reading import TRACKS, read
 
 GPX = (TRACKS / "gpx/georust-wikipedia_example.gpx").read_bytes()

@@ -10,7 +10,8 @@ from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.channels.web import inbox
-from tailrace.subscriptions.channels.webhook import endpoints, recovery
+from tailrace.subscriptions.channels.webhook.history import recovery
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Block, Delivery, Endpoint, InboxItem
 from tests.owned_objects import of_all_domains
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.http import HttpResponse
 from django.test import Client
 
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tailrace.web.models import ApiToken
 from tests.subscriptions.sample_domain import person
 

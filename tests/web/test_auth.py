@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.subscriptions import sample_domain
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem, program

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.contrib.admin import sites
 from django.test import modify_settings
 
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.subscriptions.sample_domain import person
 from tests.web.plays import api as plays_api
 from tests.web.visitor import Visitor

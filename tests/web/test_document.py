@@ -15,15 +15,15 @@ from tailrace.domains.builds.destinations.base import Message
 from tailrace.domains.builds.destinations.webhook import WebhookBus
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
-from tailrace.subscriptions.channels.webhook.filters import sent_types
 from tailrace.subscriptions.channels.webhook.message import (
     body_of,
     body_of_challenge,
     body_of_test,
     request_to,
 )
+from tailrace.subscriptions.channels.webhook.operations.filters import sent_types
 from tailrace.subscriptions.models import Endpoint
-from tailrace.web.api.openapi import Document
+from tailrace.web.api.description.openapi import Document
 from tailrace.web.api.site import api
 from tests.builds.destinations.kit import SECRET
 from tests.subscriptions.sample_domain import publish_event

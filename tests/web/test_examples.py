@@ -17,8 +17,8 @@ import pytest
 from django.db import transaction
 from django.http import HttpResponse
 
-from tailrace.events.discovery import import_modules
-from tailrace.web.api.examples import examples_of, file_of
+from tailrace.environment.discovery import import_modules
+from tailrace.web.api.description.examples import examples_of, file_of
 from tailrace.web.api.site import api
 from tests.web.example_world import example_world
 from tests.web.program import Program

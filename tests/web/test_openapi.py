@@ -12,7 +12,7 @@ from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from tailrace.web.api.waiting import waiting
+from tailrace.web.api.requests.waiting import waiting
 from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST
 from tests.web.everything import owner_of_everything, without_limits

@@ -27,7 +27,8 @@ from tailrace.net.signing import new_secret
 from tailrace.subscriptions.channels.mail import unsubscribe
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.channels.web import inbox
-from tailrace.subscriptions.channels.webhook import endpoints, recovery
+from tailrace.subscriptions.channels.webhook.history import recovery
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import (
     Block,
     Delivery,
@@ -37,7 +38,7 @@ from tailrace.subscriptions.models import (
     InboxItem,
     Notification,
 )
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tailrace.web.api.site import api
 from tests.owned_objects import of_all_domains
 from tests.sandbox.handlers import Requested

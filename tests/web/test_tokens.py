@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError
 
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.subscriptions.models import ApiToken
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.subscriptions.sample_domain import person
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from typing import ClassVar
 from django.contrib.auth.models import User
 from django.db.models import Model
 
-from tailrace.events.discovery import Described, import_modules, subclasses
+from tailrace.environment.discovery import Described, import_modules, subclasses
 
 BATCH = 500
 """Maximum number of rows that one transaction deletes."""

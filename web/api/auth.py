@@ -12,13 +12,14 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.utils import check_csrf
 
-from tailrace.web import tokens
-from tailrace.web.api import rate_limit, request_body
+from tailrace.web.accounts import tokens
+from tailrace.web.accounts.security import required_factor
+from tailrace.web.accounts.security.log import record_some
 from tailrace.web.api.problems import Problem
+from tailrace.web.api.requests import rate_limit, request_body
 from tailrace.web.event_types import ScopeRefused
 from tailrace.web.models import ApiToken
-from tailrace.web.security import confirmation, required_factor
-from tailrace.web.security.log import record_some
+from tailrace.web.pages import confirmation
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 

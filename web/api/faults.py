@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pydantic
 from django.core.exceptions import ValidationError as ModelError
 
-from tailrace.events.field_errors import field_error, field_errors
+from tailrace.environment.field_errors import field_error, field_errors
 from tailrace.web.api.schemas import Out
 
 IDEMPOTENCY_KEY = "Idempotency-Key"

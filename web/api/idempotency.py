@@ -4,7 +4,7 @@ The key is stored after the request was validated and before the operation runs.
 stored encrypted and returned to a repeated request. After an error the key is deleted, so that the
 request can be sent again. Responses with a secret are never stored. Operations that declare the
 header themselves store the key in their own transaction; operations that create a job use
-`tailrace.jobs.requests` for that.
+`tailrace.jobs.platform.requests` for that.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.requests.errors import KeyInUse, KeyReused
-from tailrace.jobs.requests.request_keys import HOURS, MAX_LENGTH
+from tailrace.jobs.platform.requests.errors import KeyInUse, KeyReused
+from tailrace.jobs.platform.requests.request_keys import HOURS, MAX_LENGTH
 from tailrace.net.encryption import DecryptionError, decrypt, encrypt
 from tailrace.web.api.auth import caller
 from tailrace.web.api.faults import IDEMPOTENCY_KEY as HEADER

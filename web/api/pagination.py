@@ -6,8 +6,8 @@ from typing import Annotated, Generic, TypeVar
 from django.db.models import Model, QuerySet
 from pydantic import BaseModel, ConfigDict, Field
 
+from tailrace.db.pagination import page_by_id, page_by_time
 from tailrace.web.api.schemas import Out
-from tailrace.web.pagination import page_by_id, page_by_time
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)

@@ -17,11 +17,11 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from tailrace.db.pagination import InvalidCursor
 from tailrace.web.api import faults
 from tailrace.web.api.faults import Fault
 from tailrace.web.api.schemas import Out
-from tailrace.web.busy import waited_too_long
-from tailrace.web.pagination import InvalidCursor
+from tailrace.web.pages.busy import waited_too_long
 
 M = TypeVar("M", bound=Model)
 

@@ -18,13 +18,13 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 from ninja.parser import Parser
 
-from tailrace.events.discovery import import_modules
+from tailrace.environment.discovery import import_modules
 from tailrace.web.api import idempotency, problems
 from tailrace.web.api.auth import ApiRequest
-from tailrace.web.api.examples import Examples, examples_of
-from tailrace.web.api.openapi import Document
-from tailrace.web.api.request_body import check_query
-from tailrace.web.api.webhook_messages import WebhookMessage
+from tailrace.web.api.description.examples import Examples, examples_of
+from tailrace.web.api.description.openapi import Document
+from tailrace.web.api.description.webhook_messages import WebhookMessage
+from tailrace.web.api.requests.request_body import check_query
 
 
 class StrictParser(Parser):
@@ -88,7 +88,7 @@ api = Site(
     description="Subscriptions, notifications, events and jobs. See docs/api.md.",
     servers=[{"url": settings.PUBLIC_URL, "description": "this server"}],
     urls_namespace="api",
-    docs_url=None,  # tailrace.web.api_docs
+    docs_url=None,  # tailrace.web.api.docs
     docs_decorator=require_safe,
     parser=StrictParser(),
 )

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 
-from tailrace.web.security import confirmation
+from tailrace.web.pages import confirmation
 
 
 class PageForm(forms.BaseForm):

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from tailrace.web import budget
-from tailrace.web.menu import page_links
-from tailrace.web.time_zones import zone_of
+from tailrace.web.accounts import budget
+from tailrace.web.accounts.time_zones import zone_of
+from tailrace.web.pages.menu import page_links
 
 View = Callable[..., HttpResponseBase]
 

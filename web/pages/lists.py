@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 
-from tailrace.web.pagination import InvalidCursor, page_by_id, page_by_time
+from tailrace.db.pagination import InvalidCursor, page_by_id, page_by_time
 
 M = TypeVar("M", bound=Model)
 PAGE_SIZE = 20

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from django.http import HttpResponse
 
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.security.headers import CONTENT_SECURITY_POLICY
+from tailrace.web.pages.headers import CONTENT_SECURITY_POLICY
 
 
 def show_with_map(

@@ -8,9 +8,9 @@ import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
-from tailrace.web.api import request_body
 from tailrace.web.api.faults import in_body, of_pydantic
 from tailrace.web.api.problems import Problem, of_faults, wrong_field
+from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 
 FORM, JSON = "multipart/form-data", "application/json"

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import transaction
 
+from tailrace.domains.builds.backends.unix_time import unix_time
 from tailrace.domains.builds.models import Binary
 from tailrace.domains.builds.models.binary import CONTENT, IDENTITY
-from tailrace.domains.builds.unix_time import unix_time
 
 BATCH_SIZE = 1000
 SAME_NAMES = (

@@ -7,8 +7,8 @@ from django.conf import settings
 
 from tailrace.domains.builds.destinations.base import Bus, UnknownBus
 from tailrace.domains.builds.event_types.base import BuildsEvent
-from tailrace.events.discovery import import_modules, subclasses
-from tailrace.events.suggest import did_you_mean
+from tailrace.environment.discovery import import_modules, subclasses
+from tailrace.environment.suggest import did_you_mean
 from tailrace.events.types import EventType
 from tailrace.net.process_cache import process_cache
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from tailrace.domains.builds import visibility
-from tailrace.domains.builds.awaited import awaiting_metadata
+from tailrace.domains.builds.audience import visibility
+from tailrace.domains.builds.audience.awaited import awaiting_metadata
 from tailrace.domains.builds.backends.origin import is_past
-from tailrace.domains.builds.cut_values import CUT
+from tailrace.domains.builds.event_types.cut_values import CUT
 from tailrace.domains.builds.event_types.metric import Metric
 from tailrace.domains.builds.event_types.web_pages import Page, page_of
 from tailrace.events.publish import Recorded

@@ -14,8 +14,8 @@ from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.destinations.delivery import DeliveryResult, postpone
 from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.destinations.hidden import public_jobs
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.hidden import public_jobs
 
 
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):

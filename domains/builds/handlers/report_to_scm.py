@@ -9,19 +9,19 @@ from tailrace.domains.builds.backends.metadata import InvalidName
 from tailrace.domains.builds.backends.names import PackageRef
 from tailrace.domains.builds.backends.origin import backend_of, reporter_of
 from tailrace.domains.builds.backends.refreshes import request_refreshes
+from tailrace.domains.builds.destinations.scm.base import CommitStatus
+from tailrace.domains.builds.destinations.scm.built_commits import built_commit
+from tailrace.domains.builds.destinations.scm.links import NoLink, ScmLink, scm_link
+from tailrace.domains.builds.destinations.scm.reports import Report, reports
 from tailrace.domains.builds.event_types.build import BuildFail, BuildSuccess
 from tailrace.domains.builds.event_types.request import RequestStatechange
 from tailrace.domains.builds.handlers.send_scm_status import SendScmStatus, takes_hidden
 from tailrace.domains.builds.models import Package, UnreadChange
-from tailrace.domains.builds.scm.base import CommitStatus
-from tailrace.domains.builds.scm.built_commits import built_commit
-from tailrace.domains.builds.scm.links import NoLink, ScmLink, scm_link
-from tailrace.domains.builds.scm.reports import Report, reports
 from tailrace.events.publish import Recorded
 from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.hidden import HIDDEN, readers_of_jobs, wait_for
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.hidden import HIDDEN, readers_of_jobs, wait_for
 from tailrace.jobs.outcomes import Skip
 
 UNREAD = "the metadata of a package was not read yet"

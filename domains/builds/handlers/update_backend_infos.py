@@ -7,6 +7,8 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import BaseModel
 
+from tailrace.domains.builds.audience.references import package_of
+from tailrace.domains.builds.audience.visibility import ProjectRef, readers_of_projects
 from tailrace.domains.builds.backends import packages
 from tailrace.domains.builds.backends.client import BackendError, outcome_of
 from tailrace.domains.builds.backends.metadata import InvalidName, MetadataClient
@@ -14,11 +16,9 @@ from tailrace.domains.builds.backends.names import PROJECT_SOURCES
 from tailrace.domains.builds.backends.origin import reporter_of
 from tailrace.domains.builds.backends.packages import PackageState
 from tailrace.domains.builds.backends.reading import Reading
-from tailrace.domains.builds.changes import METADATA_CHANGES, changed_by
 from tailrace.domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
+from tailrace.domains.builds.handlers.changes import METADATA_CHANGES, changed_by
 from tailrace.domains.builds.models import Package
-from tailrace.domains.builds.references import package_of
-from tailrace.domains.builds.visibility import ProjectRef, readers_of_projects
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.jobs.backoff import Backoff

@@ -18,9 +18,9 @@ from typing import Any
 from kombu.message import Message
 
 from tailrace.db import clock
+from tailrace.domains.builds.backends.unix_time import unix_time
 from tailrace.domains.builds.event_types.catalogue import by_bus_key
 from tailrace.domains.builds.event_types.source_problems import Unknown
-from tailrace.domains.builds.unix_time import unix_time
 from tailrace.events.publish import NewEvent
 
 WINDOW_SECONDS = 300

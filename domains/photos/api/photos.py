@@ -15,20 +15,20 @@ from tailrace.domains.photos.api.schemas import (
     UploadedPhoto,
 )
 from tailrace.domains.photos.api.upload_request import body_of_upload, read_upload
-from tailrace.domains.photos.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.handlers.deletion import delete_all
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.picture_response import picture_response
-from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.models.visibility import may_see_location, visible_photos
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.ingest import ingest
-from tailrace.domains.photos.uploads.picture import COPY_TYPE
-from tailrace.domains.photos.visibility import may_see_location, visible_photos
+from tailrace.domains.photos.uploads.pictures import storage
+from tailrace.domains.photos.uploads.pictures.picture import COPY_TYPE
+from tailrace.domains.photos.uploads.pictures.picture_response import picture_response
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.api.auth import Caller, Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, newest_first
 from tailrace.web.api.problems import Problem, not_found
-from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.api import upload_problems
 from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
 

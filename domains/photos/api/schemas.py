@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tailrace.domains.photos.deletion.delete_photos import MAX_PHOTOS
+from tailrace.domains.photos.uploads.deletion.delete_photos import MAX_PHOTOS
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH, MAX_KEY_LENGTH
 from tailrace.web.api.pagination import PageParams
 from tailrace.web.api.schemas import In, Out, Time

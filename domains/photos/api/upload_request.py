@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from tailrace.domains.photos.api.schemas import PhotoIn, PictureIn
 from tailrace.domains.photos.uploads.ingest import PhotoFields
-from tailrace.web.api import request_body
+from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import FORM, json_body, one_file, openapi_body, validated
 
 

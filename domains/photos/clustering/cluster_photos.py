@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from tailrace.db import prepared
-from tailrace.db.arrays import number_array
+from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.load import Window, load_clusters, load_photos
 from tailrace.domains.photos.clustering.rules import Neighbourhood
 from tailrace.domains.photos.clustering.save import save

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from tailrace.db import clock, prepared
-from tailrace.db.arrays import number_array, text_array
+from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.photos.clustering.rules import Cluster
 from tailrace.domains.photos.clustering.shown_place import new_places
 from tailrace.domains.photos.geometry import sphere

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from tailrace.db import prepared
-from tailrace.db.arrays import number_array, text_array
+from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.photos.clustering.rules import Cluster, PhotoPoint
 from tailrace.domains.photos.geometry import sphere
 

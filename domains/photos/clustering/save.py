@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 
 from tailrace.db import clock, prepared
-from tailrace.db.arrays import number_array
 from tailrace.db.query import execute
+from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.figures import write_figures
 from tailrace.domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
 from tailrace.domains.photos.event_types import GatheringStarted

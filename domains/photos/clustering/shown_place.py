@@ -14,7 +14,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from tailrace.db import prepared
-from tailrace.db.arrays import number_array
+from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.rules import Cluster
 from tailrace.domains.photos.geometry import sphere
 from tailrace.domains.photos.geometry.grid import EARTH_RADIUS

@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from pydantic import BaseModel
 
 from tailrace.db import clock
-from tailrace.domains.photos.deletion import files
-from tailrace.domains.photos.deletion.delete_photos import delete_some_of
 from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.deletion import files
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_some_of
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from django.conf import settings
 
 from tailrace.domains.photos.event_types import GatheringEvent, Uploaded
-from tailrace.domains.photos.kafka.message import Message
-from tailrace.domains.photos.kafka.publisher import KafkaPublisher
+from tailrace.domains.photos.exchange.kafka.message import Message
+from tailrace.domains.photos.exchange.kafka.publisher import KafkaPublisher
 from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import ClaimedJob
 

@@ -6,9 +6,9 @@ from typing import Any
 from django.db import transaction
 
 from tailrace.domains.photos.event_types import PlacesRequested
-from tailrace.domains.photos.places.place import place_photos
-from tailrace.domains.photos.places.unplaced import unplaced_between
-from tailrace.events.erase import erase
+from tailrace.domains.photos.exchange.places.place import place_photos
+from tailrace.domains.photos.exchange.places.unplaced import unplaced_between
+from tailrace.events.privacy.erase import erase
 from tailrace.events.publish import Recorded, publish
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import ClaimedJob, Handler

@@ -5,9 +5,9 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from tailrace.domains.photos.deletion.delete_photos import MAX_PHOTOS, delete_photos
 from tailrace.domains.photos.handlers.deletion import delete_all
 from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.deletion.delete_photos import MAX_PHOTOS, delete_photos
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 

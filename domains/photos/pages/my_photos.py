@@ -7,9 +7,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from tailrace.domains.photos.models import Photo
-from tailrace.domains.photos.picture_response import picture_response
+from tailrace.domains.photos.models.visibility import visible_photos
+from tailrace.domains.photos.uploads.pictures.picture_response import picture_response
 from tailrace.domains.photos.uploads.quotas import usage_of
-from tailrace.domains.photos.visibility import visible_photos
 from tailrace.web.pages.frame import PersonRequest, for_person, show, within_budget
 from tailrace.web.pages.lists import list_page, live_address
 from tailrace.web.pages.live import live_response, render_live

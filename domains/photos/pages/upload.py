@@ -12,10 +12,10 @@ from tailrace.db.times import in_utc
 from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.ingest import PhotoFields, ingest
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
-from tailrace.web import budget
+from tailrace.web.accounts import budget
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes, megabytes
 from tailrace.web.uploads.page import errors_in, upload_page
 

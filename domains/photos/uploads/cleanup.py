@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from tailrace.db.query import database_now
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.pictures import storage
 
 ABANDONED_AFTER = timedelta(hours=1)
 """An upload that is not finished by then will never be finished."""

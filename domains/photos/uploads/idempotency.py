@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.jobs.requests.errors import KeyReused
+from tailrace.jobs.platform.requests.errors import KeyReused
 
 
 def fingerprint(values: Sequence[Any], file: UploadedFile | None) -> str:

@@ -16,15 +16,16 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads import idempotency, quotas, storage
+from tailrace.domains.photos.uploads import idempotency, quotas
 from tailrace.domains.photos.uploads.create_photo import create_photo
-from tailrace.domains.photos.uploads.decoder import InvalidPicture
 from tailrace.domains.photos.uploads.errors import StorageKeyTaken
-from tailrace.domains.photos.uploads.picture import read_picture
+from tailrace.domains.photos.uploads.pictures import storage
+from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture
+from tailrace.domains.photos.uploads.pictures.picture import read_picture
 from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
+from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 from tailrace.web.uploads.limits import check_size
-from tailrace.web.user_lock import locked
 
 FORMATS = {
     "lat": "degrees from -90 to 90, north is positive",

@@ -9,9 +9,14 @@ from pydantic import Field
 
 from tailrace.domains.protection.alerts.texts import severity_words
 from tailrace.domains.protection.models import PropertyChange, WatchedProperty
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.advice import advice
-from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.advice import advice
+from tailrace.domains.protection.services.properties.places import (
+    InvalidPlace,
+    Place,
+    address_of,
+    lot_of,
+)
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field

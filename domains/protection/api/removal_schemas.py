@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tailrace.domains.protection.removals.brokers import MAX_BROKERS
-from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.services.removals.brokers import MAX_BROKERS
+from tailrace.domains.protection.services.removals.person import Person
 from tailrace.web.api.schemas import In, Out
 
 

@@ -13,9 +13,9 @@ from tailrace.domains.protection.api.removal_schemas import (
     RemovalsIn,
 )
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest
-from tailrace.domains.protection.removals import board, decisions
-from tailrace.domains.protection.removals.brokers import Broker
-from tailrace.domains.protection.removals.person import PLACEHOLDERS
+from tailrace.domains.protection.services.removals import board, decisions
+from tailrace.domains.protection.services.removals.brokers import Broker
+from tailrace.domains.protection.services.removals.person import PLACEHOLDERS
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, wrong_field

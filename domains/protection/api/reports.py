@@ -12,14 +12,14 @@ from pydantic import Field
 from tailrace.db.query import database_now
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Report
-from tailrace.domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
-from tailrace.domains.protection.reports.requests import TooManyReports, request_report
+from tailrace.domains.protection.services.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
+from tailrace.domains.protection.services.reports.requests import TooManyReports, request_report
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
 from tailrace.web.api.schemas import In, Out
-from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.download import download_response
 
 READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)

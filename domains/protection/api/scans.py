@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from tailrace.domains.protection.api.schemas import ScanIn, ScanOut
-from tailrace.domains.protection.scanning.requests import ScanRefused, request_scan
+from tailrace.domains.protection.services.scanning.requests import ScanRefused, request_scan
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.problems import Problem
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tailrace.domains.protection.watchlist.values import MAX_LENGTH
+from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH
 from tailrace.web.api.pagination import PageParams
 from tailrace.web.api.schemas import In, Out
 

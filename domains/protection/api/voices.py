@@ -8,8 +8,8 @@ from ninja import Query, Router, Status
 
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
-from tailrace.domains.protection.voices import uploads
-from tailrace.domains.protection.voices.wav import MOST_BYTES
+from tailrace.domains.protection.services.voices import uploads
+from tailrace.domains.protection.services.voices.wav import MOST_BYTES
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import find_row, not_found

@@ -6,7 +6,7 @@ from ninja import Query, Router, Status
 
 from tailrace.domains.protection.api.schemas import ItemChangeIn, ItemIn, ItemOut
 from tailrace.domains.protection.models import WatchlistItem
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field

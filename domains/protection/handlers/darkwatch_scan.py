@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tailrace.domains.protection.scanning.payload import SCAN, ScanPayload
-from tailrace.domains.protection.scanning.scan import BACKOFF, RUNS, run_scan
+from tailrace.domains.protection.services.scanning.payload import SCAN, ScanPayload
+from tailrace.domains.protection.services.scanning.scan import BACKOFF, RUNS, run_scan
 from tailrace.jobs.handler import ClaimedJob, Handler
 
 

@@ -10,8 +10,16 @@ from django.db import transaction
 from tailrace.db.query import database_now
 from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
 from tailrace.domains.protection.models import DeedFeed
-from tailrace.domains.protection.properties.due import has_monitored_properties, mark_concerned
-from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
+from tailrace.domains.protection.services.properties.due import (
+    has_monitored_properties,
+    mark_concerned,
+)
+from tailrace.domains.protection.services.providers.deeds import (
+    DeedSource,
+    FeedPage,
+    Position,
+    sources,
+)
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
 from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze

@@ -9,10 +9,10 @@ from asgiref.sync import sync_to_async
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import WatchedProperty
-from tailrace.domains.protection.properties.due import due
-from tailrace.domains.protection.properties.save import MAX_DOCUMENTS, save
-from tailrace.domains.protection.properties.watch import place_of
-from tailrace.domains.protection.providers.deeds import DeedSource, sources
+from tailrace.domains.protection.services.properties.due import due
+from tailrace.domains.protection.services.properties.save import MAX_DOCUMENTS, save
+from tailrace.domains.protection.services.properties.watch import place_of
+from tailrace.domains.protection.services.providers.deeds import DeedSource, sources
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
 
-from tailrace.domains.protection.scanning import feed
+from tailrace.domains.protection.services.scanning import feed
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
 
 POLL_SECONDS = 300.0

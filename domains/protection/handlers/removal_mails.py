@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tailrace.domains.protection.removals.mail_message import removal_message
-from tailrace.domains.protection.removals.moves import MAIL_QUEUE, lane_of
-from tailrace.domains.protection.removals.steps import (
+from tailrace.domains.protection.services.removals.mail_message import removal_message
+from tailrace.domains.protection.services.removals.moves import MAIL_QUEUE, lane_of
+from tailrace.domains.protection.services.removals.steps import (
     Outcome,
     Step,
     StepPayload,

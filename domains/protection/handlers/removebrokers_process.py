@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tailrace.domains.protection.removals import broker_site
-from tailrace.domains.protection.removals.moves import QUEUE, lane_of
-from tailrace.domains.protection.removals.steps import (
+from tailrace.domains.protection.services.removals import broker_site
+from tailrace.domains.protection.services.removals.moves import QUEUE, lane_of
+from tailrace.domains.protection.services.removals.steps import (
     Step,
     StepPayload,
     StepResult,

@@ -7,15 +7,20 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.reports import requests
-from tailrace.domains.protection.reports.generate import AccountClosed, generate
-from tailrace.domains.protection.reports.pdf import LibraryMissing, TooLarge
-from tailrace.domains.protection.reports.period import InvalidPeriod, Period, last_month, last_week
+from tailrace.domains.protection.services.reports import requests
+from tailrace.domains.protection.services.reports.generate import AccountClosed, generate
+from tailrace.domains.protection.services.reports.pdf import LibraryMissing, TooLarge
+from tailrace.domains.protection.services.reports.period import (
+    InvalidPeriod,
+    Period,
+    last_month,
+    last_week,
+)
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Skip
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans.payload import AccountPayload
-from tailrace.web.time_zones import zone_of
+from tailrace.web.accounts.time_zones import zone_of
 
 
 class GenerateReport(Handler):

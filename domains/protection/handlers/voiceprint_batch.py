@@ -8,13 +8,13 @@ from django.db.models.functions import Now
 
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.voice import RecordingState
-from tailrace.domains.protection.voices.comparing import Comparison, compare
-from tailrace.domains.protection.voices.speaker_model import ModelUnusable
-from tailrace.domains.protection.voices.uploads import HANDLER, content_of
+from tailrace.domains.protection.services.voices.comparing import Comparison, compare
+from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable
+from tailrace.domains.protection.services.voices.uploads import HANDLER, content_of
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Snooze
 from tailrace.subscriptions.plans.payload import AccountPayload
-from tailrace.web.user_lock import locked
+from tailrace.web.accounts.user_lock import locked
 
 MOST = 8
 """Recordings per call; then jobs of other accounts run."""

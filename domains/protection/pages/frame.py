@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from tailrace.domains.protection.menu import TABS
+from tailrace.domains.protection.platform.menu import TABS
 from tailrace.web.pages.frame import PersonRequest, show
 from tailrace.web.pages.lists import live_address
 from tailrace.web.pages.live import render_live

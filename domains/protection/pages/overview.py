@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from tailrace.domains.protection.models import Alert, WatchlistItem
 from tailrace.domains.protection.pages.frame import show_page
-from tailrace.domains.protection.scanning.requests import OURS
+from tailrace.domains.protection.services.scanning.requests import OURS
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
 from tailrace.web.pages.frame import PersonRequest, for_person

@@ -5,14 +5,14 @@ from django.http import HttpResponse
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from tailrace.domains.protection.exposures.password_check import (
+from tailrace.domains.protection.pages.frame import show_page
+from tailrace.domains.protection.services.exposures.password_check import (
     COST,
     MAX_LENGTH,
     CheckFailed,
     check_password,
 )
-from tailrace.domains.protection.pages.frame import show_page
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 

@@ -12,10 +12,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from tailrace.domains.protection.models import Borough, PropertyChange, WatchedProperty
 from tailrace.domains.protection.pages.frame import show_page
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.advice import advice
-from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
-from tailrace.domains.protection.properties.save import MAX_DOCUMENTS
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.advice import advice
+from tailrace.domains.protection.services.properties.places import (
+    InvalidPlace,
+    Place,
+    address_of,
+    lot_of,
+)
+from tailrace.domains.protection.services.properties.save import MAX_DOCUMENTS
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page

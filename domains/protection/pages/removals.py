@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from tailrace.domains.protection.models import RemovalRequest
 from tailrace.domains.protection.pages.frame import show_page
-from tailrace.domains.protection.removals import board, decisions
-from tailrace.domains.protection.removals.brokers import Broker
-from tailrace.domains.protection.removals.person import Person, decrypted
+from tailrace.domains.protection.services.removals import board, decisions
+from tailrace.domains.protection.services.removals.brokers import Broker
+from tailrace.domains.protection.services.removals.person import Person, decrypted
 from tailrace.net.encryption import DecryptionError
 from tailrace.subscriptions.models import PlanSubscription
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page

@@ -15,24 +15,24 @@ from tailrace.db.query import database_now
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Report
 from tailrace.domains.protection.pages.frame import live_part, show_page
-from tailrace.domains.protection.reports.period import (
+from tailrace.domains.protection.services.reports.period import (
     DEFAULT_DAYS,
     MOST_DAYS,
     InvalidPeriod,
     Period,
 )
-from tailrace.domains.protection.reports.requests import (
+from tailrace.domains.protection.services.reports.requests import (
     TooManyReports,
     is_being_made,
     request_report,
 )
-from tailrace.domains.protection.reports.section import Section
-from tailrace.domains.protection.reports.sections import all_sections
+from tailrace.domains.protection.services.reports.section import Section
+from tailrace.domains.protection.services.reports.sections import all_sections
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response
-from tailrace.web.time_zones import zone_of
 from tailrace.web.uploads.download import download_response
 
 DOWNLOAD_COST = 2

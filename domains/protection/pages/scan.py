@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from tailrace.domains.protection.scanning.requests import ScanRefused, request_scan
+from tailrace.domains.protection.services.scanning.requests import ScanRefused, request_scan
 from tailrace.web.pages.frame import PersonRequest, for_person
 
 

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.pages.frame import live_part, show_page
-from tailrace.domains.protection.voices import uploads
-from tailrace.domains.protection.voices.uploads import MOST_VOICES
-from tailrace.domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
-from tailrace.web import budget
+from tailrace.domains.protection.services.voices import uploads
+from tailrace.domains.protection.services.voices.uploads import MOST_VOICES
+from tailrace.domains.protection.services.voices.wav import MOST_BYTES, MOST_SECONDS
+from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.lists import list_page

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.domains.protection.models import Kind, WatchlistItem
 from tailrace.domains.protection.pages.frame import show_page
-from tailrace.domains.protection.watchlist import items
-from tailrace.domains.protection.watchlist.values import MAX_LENGTH
+from tailrace.domains.protection.services.watchlist import items
+from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page

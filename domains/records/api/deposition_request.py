@@ -6,9 +6,9 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
 from tailrace.domains.records.api.schemas import DepositionIn
-from tailrace.domains.records.metadata import MAX_BYTES
-from tailrace.web.api import request_body
+from tailrace.domains.records.depositions.metadata import MAX_BYTES
 from tailrace.web.api.problems import Problem, wrong_field
+from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import FORM, json_body, openapi_body, validated
 
 BODY = openapi_body(

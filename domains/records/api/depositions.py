@@ -13,7 +13,7 @@ from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files as stored_files
 from tailrace.domains.records.models import Deposition, DepositionFile
-from tailrace.domains.records.visibility import visible_depositions, visible_files
+from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first

@@ -11,7 +11,7 @@ from tailrace.domains.records.api.schemas import DepositionOut, ReasonIn, Record
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
-from tailrace.domains.records.visibility import visible_records
+from tailrace.domains.records.models.visibility import visible_records
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.problems import Problem, find_row, not_found
 

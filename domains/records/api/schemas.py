@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from tailrace.domains.records.depositions.decisions import MAX_REASON
+from tailrace.domains.records.depositions.metadata import Metadata
 from tailrace.domains.records.depositions.submit import MAX_IDENTIFIER
-from tailrace.domains.records.metadata import Metadata
 from tailrace.web.api.schemas import In, Out
 
 

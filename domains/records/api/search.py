@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
+from tailrace.db.pagination import InvalidCursor, decode, encode
 from tailrace.domains.records.search import searching
 from tailrace.domains.records.search.searching import InvalidSearch, SearchUnavailable
 from tailrace.domains.records.search.snippets import Part
@@ -14,7 +15,6 @@ from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Cursor
 from tailrace.web.api.problems import Problem, wrong_parameter
 from tailrace.web.api.schemas import Out
-from tailrace.web.pagination import InvalidCursor, decode, encode
 
 SEARCH = Needs("records:read", cost=searching.COST)
 router = Router()

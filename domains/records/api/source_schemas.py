@@ -15,7 +15,8 @@ Address = Annotated[
     str, Field(max_length=MAX_URL_LENGTH, description="a public URL that begins with https://")
 ]
 Settings = Annotated[
-    dict[str, Any], Field(max_length=50, description="settings of the format: docs/harvesting.md")
+    dict[str, Any],
+    Field(max_length=50, description="settings of the format: docs/domains/harvesting.md"),
 ]
 Cron = Annotated[
     str,

@@ -16,11 +16,11 @@ from tailrace.domains.records.api.source_schemas import (
     TrialOut,
 )
 from tailrace.domains.records.models import Source
-from tailrace.domains.records.source_upkeep import changes, trial
-from tailrace.domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
-from tailrace.domains.records.source_upkeep.status import SourceStatus, statuses
 from tailrace.domains.records.sources.fetch import origin
 from tailrace.domains.records.sources.requests import NotActive
+from tailrace.domains.records.sources.upkeep import changes, trial
+from tailrace.domains.records.sources.upkeep.changes import ADD, CHANGE, VIEW
+from tailrace.domains.records.sources.upkeep.status import SourceStatus, statuses
 from tailrace.web.api.auth import Caller, Needs, caller, permission_missing
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.pagination import Page, PageParams, newest_first

@@ -4,8 +4,8 @@ from django.db import transaction
 
 from tailrace.domains.records.event_types import SOURCE
 from tailrace.domains.records.models import Deposition, DepositionFile, Record
-from tailrace.events.erase import erase
 from tailrace.events.models import Event
+from tailrace.events.privacy.erase import erase
 from tailrace.jobs.enqueue import enqueue
 
 BATCH = 200

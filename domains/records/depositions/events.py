@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tailrace.db.arrays import number_array
 from tailrace.db.prepared import query
+from tailrace.db.sql.arrays import number_array
 from tailrace.domains.records.depositions.jobs_of import JobOf
 from tailrace.domains.records.event_types import SOURCE, DepositionEvent
 from tailrace.events.publish import NewEvent, publish

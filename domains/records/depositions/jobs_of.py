@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tailrace.db.arrays import number_array
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import number_array
 from tailrace.jobs.handler import ClaimedJob
 
 JobOf = Mapping[int, ClaimedJob]

@@ -19,12 +19,12 @@ from tailrace.domains.records.depositions.deletion import DELETE_FILES
 from tailrace.domains.records.depositions.storage import files as storage
 from tailrace.domains.records.depositions.submit import Draft, submit
 from tailrace.domains.records.models import Deposition, DepositionFile
-from tailrace.events.validation import clean
+from tailrace.events.publishing.validation import clean
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.requests.errors import KeyReused
+from tailrace.jobs.platform.requests.errors import KeyReused
+from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads import limits
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
-from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 300_000
 """Maximum size of a form without its files."""

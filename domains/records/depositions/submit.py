@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db import transaction
 
-from tailrace.db.arrays import arrays, text_array
 from tailrace.db.prepared import query
+from tailrace.db.sql.arrays import arrays, text_array
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.event_types import DepositionSubmitted
-from tailrace.events.validation import clean
+from tailrace.events.publishing.validation import clean
 
 MAX_IDENTIFIER = 500
 """Characters of an identifier."""

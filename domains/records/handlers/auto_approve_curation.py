@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from tailrace.db.arrays import number_array
-from tailrace.db.plans import unindexed
 from tailrace.db.prepared import query
+from tailrace.db.sql.arrays import number_array
+from tailrace.db.sql.plans import unindexed
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
 from tailrace.domains.records.depositions.submit import OF_EVENTS

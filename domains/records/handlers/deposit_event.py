@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tailrace.domains.records.depositions.submit import Draft, identifier_of_subject, submit
 from tailrace.events.publish import Recorded
+from tailrace.jobs.destinations.hidden import public_jobs
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.hidden import public_jobs
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
 ENDED = {"photos.gathering_dissolved"}
 """Types of events that withdraw the record of their subject."""

@@ -26,7 +26,7 @@ from tailrace.domains.records.sources.store import (
     wait_after,
 )
 from tailrace.events.publish import Recorded
-from tailrace.events.validation import describe
+from tailrace.events.publishing.validation import describe
 from tailrace.jobs.destinations.source_errors import SourceError, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Skip, Snooze

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tailrace.domains.records.indexing import reindexing
-from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.search.indexing import reindexing
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Snooze

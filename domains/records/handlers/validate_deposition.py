@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from tailrace.db.arrays import number_array, text_array
-from tailrace.db.plans import unindexed
 from tailrace.db.prepared import query
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.plans import unindexed
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
+from tailrace.domains.records.depositions.metadata import Problem, problems_of
 from tailrace.domains.records.event_types import DepositionSubmitted, ValidationCompleted
-from tailrace.domains.records.metadata import Problem, problems_of
 from tailrace.jobs.handler import ClaimedJob, Handler
 
 _READ = f"""

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tailrace.domains.records.indexing import embedding_indexes, former_vectors, pgvector
 from tailrace.domains.records.models import EmbeddingIndex
+from tailrace.domains.records.search.indexing import embedding_indexes, former_vectors, pgvector
 from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
 from tailrace.jobs.outcomes import Skip, Snooze
 

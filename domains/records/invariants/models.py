@@ -5,9 +5,9 @@ from typing import Any
 
 from django.conf import settings
 
-from tailrace.domains.records.embeddings.loaded import configured_key
-from tailrace.domains.records.embeddings.model import ModelUnusable
-from tailrace.domains.records.indexing import embedding_indexes, pgvector, reindexing
+from tailrace.domains.records.search.embeddings.loaded import configured_key
+from tailrace.domains.records.search.embeddings.model import ModelUnusable
+from tailrace.domains.records.search.indexing import embedding_indexes, pgvector, reindexing
 from tailrace.jobs.enqueue import enqueue_many
 from tailrace.jobs.maintenance.invariant import Invariant
 

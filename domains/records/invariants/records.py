@@ -10,8 +10,8 @@ from django.db.models.functions import Cast, Concat
 from tailrace.db.query import database_now
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.events.models import Event
 from tailrace.jobs.maintenance.invariant import Invariant
 

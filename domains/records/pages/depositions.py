@@ -17,11 +17,11 @@ from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
 from tailrace.domains.records.models import Deposition, Record
+from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.domains.records.pages.forms import DepositionForm, ReasonForm
-from tailrace.domains.records.visibility import visible_depositions, visible_files
 from tailrace.events.models import Event
-from tailrace.jobs.chain import Chain, chain_of
-from tailrace.web import budget
+from tailrace.jobs.inspection.details.chain import Chain, chain_of
+from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.lists import list_page
 from tailrace.web.pages.live import live_response, render_live

@@ -6,7 +6,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from tailrace.domains.records.depositions.decisions import MAX_REASON
-from tailrace.domains.records.languages import LANGUAGES
+from tailrace.domains.records.depositions.languages import LANGUAGES
 from tailrace.domains.records.models import Deposition
 from tailrace.web.pages.forms import PageForm
 

@@ -6,8 +6,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from tailrace.domains.records.indexing import upkeep
-from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.search.indexing import upkeep
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 ACTIONS = {"replay": upkeep.replay_failed, "reindex": upkeep.reindex_all}

@@ -8,8 +8,12 @@ from django.views.decorators.http import require_POST, require_safe
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
+from tailrace.domains.records.models.visibility import (
+    visible_depositions,
+    visible_files,
+    visible_records,
+)
 from tailrace.domains.records.pages.forms import ReasonForm
-from tailrace.domains.records.visibility import visible_depositions, visible_files, visible_records
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 

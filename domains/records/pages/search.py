@@ -5,10 +5,10 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.domains.records.search.searching import InvalidSearch, SearchUnavailable
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 PAGE_SIZE = 20

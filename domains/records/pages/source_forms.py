@@ -6,8 +6,8 @@ from django import forms
 
 from tailrace.domains.records.models import Source
 from tailrace.domains.records.models.source import NAME
-from tailrace.domains.records.source_upkeep.checks import problems
 from tailrace.domains.records.sources.formats import formats
+from tailrace.domains.records.sources.upkeep.checks import problems
 from tailrace.jobs.models.schedule import LIMITS
 from tailrace.net.ssrf_guard import MAX_URL_LENGTH
 from tailrace.web.pages.forms import PageForm

@@ -14,18 +14,18 @@ from django.views.decorators.http import (
     require_safe,
 )
 
+from tailrace.db.pagination import InvalidCursor, decode, encode
 from tailrace.domains.records.models import Source
 from tailrace.domains.records.pages.source_forms import SourceForm
-from tailrace.domains.records.source_upkeep import changes, trial
-from tailrace.domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
-from tailrace.domains.records.source_upkeep.status import statuses
 from tailrace.domains.records.sources.requests import PULL, NotActive
+from tailrace.domains.records.sources.upkeep import changes, trial
+from tailrace.domains.records.sources.upkeep.changes import ADD, CHANGE, VIEW
+from tailrace.domains.records.sources.upkeep.status import statuses
 from tailrace.jobs.models import Job
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.live import live_response, render_live
-from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 50
 SECONDS, SECONDS_WHEN_DONE = 2, 30

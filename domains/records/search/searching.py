@@ -11,11 +11,15 @@ from django.db.models import QuerySet
 
 from tailrace.db.connections import timed_out
 from tailrace.db.limits import time_limits
-from tailrace.domains.records.indexing.backends import IndexBackend, IndexUnavailable, backends
 from tailrace.domains.records.models import Record
+from tailrace.domains.records.models.visibility import visible_records
+from tailrace.domains.records.search.indexing.backends import (
+    IndexBackend,
+    IndexUnavailable,
+    backends,
+)
 from tailrace.domains.records.search.snippets import Snippet, snippets
-from tailrace.domains.records.visibility import visible_records
-from tailrace.events.validation import clean
+from tailrace.events.publishing.validation import clean
 
 MOST_CHARACTERS = 500
 """Maximum length of a search text."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tailrace.db.query import query
-from tailrace.domains.records.indexing.text_languages import CONFIGURATION_OF
+from tailrace.domains.records.search.indexing.text_languages import CONFIGURATION_OF
 
 MOST_READ = 10_000
 """Number of characters of a description in which words are searched."""

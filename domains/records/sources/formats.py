@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from tailrace.domains.records import sources
-from tailrace.events.discovery import Described, subclasses
-from tailrace.events.suggest import did_you_mean
+from tailrace.environment.discovery import Described, subclasses
+from tailrace.environment.suggest import did_you_mean
 
 MAX_IDENTIFIER = 400
 """Maximum length of the identifier of a record at its source."""
@@ -27,7 +27,7 @@ class HarvestedRecord:
     """The time of the last change according to the source, in UTC."""
     is_deleted: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `tailrace.domains.records.metadata.Metadata`, which are validated later. Empty
+    """The fields of `tailrace.domains.records.depositions.metadata.Metadata`, which are validated later. Empty
     for a deleted record."""
 
 

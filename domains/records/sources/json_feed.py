@@ -27,7 +27,7 @@ from tailrace.domains.records.sources.formats import (
     SourceFormat,
 )
 from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
-from tailrace.events.validation import describe
+from tailrace.events.publishing.validation import describe
 
 GONE = 410
 MAX_ITEMS = 5000

@@ -1,6 +1,6 @@
 """Convert the language of a record, as repositories write it, to a code of ISO 639-1."""
 
-from tailrace.domains.records.languages import LANGUAGES
+from tailrace.domains.records.depositions.languages import LANGUAGES
 
 # For the most common languages of publications: the code of ISO 639-1, the codes of ISO 639-2 (T
 # and B), and names.

@@ -9,10 +9,10 @@ from typing import Any
 from django.db import transaction
 
 from tailrace.db import clock
-from tailrace.db.arrays import text_array
-from tailrace.db.plans import probe
 from tailrace.db.prepared import query
 from tailrace.db.query import database_now, execute
+from tailrace.db.sql.arrays import text_array
+from tailrace.db.sql.plans import probe
 from tailrace.domains.records.depositions.submit import Draft, harvested_identifier, submit
 from tailrace.domains.records.sources.formats import HarvestedRecord, Page
 

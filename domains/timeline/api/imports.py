@@ -11,10 +11,10 @@ from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
-from tailrace.web.api import request_body
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row
+from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
 from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
 

@@ -12,7 +12,7 @@ from tailrace.domains.timeline.api.schemas import PointsIn, PointsOut
 from tailrace.domains.timeline.live import wire_formats
 from tailrace.domains.timeline.live.receive import store
 from tailrace.domains.timeline.models.device import MAX_NAME
-from tailrace.domains.timeline.points import Point
+from tailrace.domains.timeline.points.points import Point
 from tailrace.web.api.auth import ApiRequest, Needs, caller
 from tailrace.web.api.problems import wrong_body
 from tailrace.web.uploads.api import upload_problems

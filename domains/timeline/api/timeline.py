@@ -7,16 +7,16 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
+from tailrace.db.pagination import decode, encode
 from tailrace.domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut, PointOut
-from tailrace.domains.timeline.days import Period, days_of, in_order, period
-from tailrace.domains.timeline.exports import FORMATS
 from tailrace.domains.timeline.models import Device, Point
-from tailrace.domains.timeline.stretches import time_zones_of
+from tailrace.domains.timeline.points.days import Period, days_of, in_order, period
+from tailrace.domains.timeline.points.exports import FORMATS
+from tailrace.domains.timeline.points.stretches import time_zones_of
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Cursor, Page
 from tailrace.web.api.problems import not_found, wrong_parameter
-from tailrace.web.pagination import decode, encode
-from tailrace.web.time_zones import zone_of
 
 READ = Needs("timeline:read")
 EXPORT = Needs("timeline:read", cost=20)

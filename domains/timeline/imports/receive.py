@@ -14,9 +14,9 @@ from tailrace.domains.timeline.imports.queues import STAGE, enqueue_discard, enq
 from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.events.validation import clean
+from tailrace.events.publishing.validation import clean
+from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
-from tailrace.web.user_lock import locked
 
 MAX_FILE_NAME = 200
 

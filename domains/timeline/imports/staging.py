@@ -17,8 +17,8 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from tailrace.domains.timeline.parsing.file_errors import FileError
-from tailrace.domains.timeline.points import Point
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
+from tailrace.domains.timeline.points.points import Point
 
 PARENT = "tailrace_timeline_staged_point"
 

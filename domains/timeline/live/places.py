@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from tailrace.db.arrays import number_array, text_array
 from tailrace.db.query import execute
-from tailrace.domains.timeline import geocoding
-from tailrace.domains.timeline.imports.enrich import NOT_INSTALLED
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.domains.timeline.imports.steps.enrich import NOT_INSTALLED
 from tailrace.domains.timeline.models import Place
 from tailrace.domains.timeline.models.place import centre_of
+from tailrace.domains.timeline.points.points import geocoding
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Snooze

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tailrace.db.times import parse_time
-from tailrace.domains.timeline.points import (
+from tailrace.domains.timeline.points.points import (
     NO_COORDINATES,
     NO_TIME,
     OUT_OF_RANGE,

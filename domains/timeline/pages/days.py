@@ -10,13 +10,13 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
 from tailrace.db import clock
-from tailrace.domains.timeline.days import Day, Period, days_of, newest_time, period
 from tailrace.domains.timeline.imports.sample import segments, thinned
 from tailrace.domains.timeline.models import Device, Point
 from tailrace.domains.timeline.pages.map import show_with_map
-from tailrace.domains.timeline.stretches import Stretch, stretches_of
+from tailrace.domains.timeline.points.days import Day, Period, days_of, newest_time, period
+from tailrace.domains.timeline.points.stretches import Stretch, stretches_of
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.time_zones import zone_of
 
 MOST_READ = 100_000
 """Maximum points of a day that are read for a map."""

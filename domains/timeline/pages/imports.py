@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import decisions, quotas
 from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.files.reading import labels_of
 from tailrace.domains.timeline.imports.progress import (
     RUNNING,
     actions_of,
@@ -21,14 +22,13 @@ from tailrace.domains.timeline.imports.progress import (
     rejection_reasons,
     style_of,
 )
-from tailrace.domains.timeline.imports.reading import labels_of
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.imports.sample import sample_of, segments
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.pages.map import show_with_map
-from tailrace.web import budget
+from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.lists import list_page, live_address

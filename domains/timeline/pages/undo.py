@@ -7,12 +7,12 @@ from django.views.decorators.http import require_http_methods
 
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.errors import NotNow
-from tailrace.domains.timeline.imports.undo import points_by_day
+from tailrace.domains.timeline.imports.steps.undo import points_by_day
 from tailrace.domains.timeline.models import Import
-from tailrace.web import budget
+from tailrace.web.accounts import budget
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.time_zones import zone_of
 
 MOST_DAYS = 60
 COUNT_COST = 5

@@ -6,7 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.events.subcommands import all_subcommands, call_subcommand, listing, unknown
+from tailrace.events.management.subcommands import (
+    all_subcommands,
+    call_subcommand,
+    listing,
+    unknown,
+)
 
 HELP = ("-h", "--help", "help")
 PASSED_OPTIONS = ("no_color", "force_color", "skip_checks")

@@ -3,10 +3,10 @@
 import structlog
 
 from tailrace.db import clock, prepared
-from tailrace.db.plans import probe
 from tailrace.db.query import execute
-from tailrace.jobs.engine.activity import CREATE, SLICE, newest, same
+from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.engine.waking.activity import CREATE, SLICE, newest, same
 from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)

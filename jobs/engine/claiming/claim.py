@@ -18,10 +18,10 @@ from psycopg.errors import LockNotAvailable
 
 from tailrace.db import clock, connections, prepared
 from tailrace.db.query import execute, several
-from tailrace.jobs.engine import tracing
-from tailrace.jobs.engine.activity import SLICE, newest, same
 from tailrace.jobs.engine.claiming import bookmarks, kinds
 from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
+from tailrace.jobs.engine.traces import tracing
+from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 from tailrace.jobs.handler import ClaimedJob, Handler
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from tailrace.db import clock
-from tailrace.db.token_bucket import tokens_at
+from tailrace.db.sql.token_bucket import tokens_at
 from tailrace.events.publish import RECORDED
 from tailrace.jobs.handler import LOWEST_PRIORITY
 

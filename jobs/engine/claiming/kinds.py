@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tailrace.db import clock
-from tailrace.db.arrays import number_array, text_array
-from tailrace.jobs.engine import pace
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.claim_sql import statements
 from tailrace.jobs.handler import Handler
 

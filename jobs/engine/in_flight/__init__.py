@@ -10,8 +10,8 @@ import os
 import threading
 import time
 
-from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.in_flight.engine import InFlight
+from tailrace.jobs.engine.waking import wake
 
 PASS_ON_SECONDS = 0.03
 """The time in which a message reaches another process."""

@@ -7,13 +7,13 @@ import structlog
 
 from tailrace.db import connections
 from tailrace.db.connections import with_reconnect
-from tailrace.jobs import registry
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Batch, claim
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.isolation import Isolation
 from tailrace.jobs.engine.in_flight.queue_state import QueueState
+from tailrace.jobs.engine.waking import wake
 
 log = structlog.get_logger(__name__)
 

@@ -14,19 +14,19 @@ import structlog
 from django.db import DatabaseError
 
 from tailrace.db import connections
-from tailrace.jobs import shutdown
-from tailrace.jobs.engine import wake
-from tailrace.jobs.engine.give_back import record_begun
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.claims import Claims
 from tailrace.jobs.engine.in_flight.leases import Leases
 from tailrace.jobs.engine.in_flight.loop import Loop
 from tailrace.jobs.engine.in_flight.settlement import Settlement
 from tailrace.jobs.engine.in_flight.watchdog import Watchdog
-from tailrace.jobs.engine.lease import SLOW_SECONDS
+from tailrace.jobs.engine.leases.give_back import record_begun
+from tailrace.jobs.engine.leases.lease import SLOW_SECONDS
 from tailrace.jobs.engine.run.failure import interrupted
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back
-from tailrace.jobs.report import flush
+from tailrace.jobs.engine.waking import wake
+from tailrace.jobs.runtime import shutdown
+from tailrace.jobs.runtime.report import flush
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ import structlog
 
 from tailrace.db import connections
 from tailrace.jobs.engine.in_flight.call import Call
-from tailrace.jobs.engine.renew import renew
+from tailrace.jobs.engine.leases.renew import renew
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import structlog
 
-from tailrace.jobs import shutdown
 from tailrace.jobs.engine.in_flight import call as calls
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.places import no_place
@@ -25,6 +24,7 @@ from tailrace.jobs.engine.in_flight.threads import JobThread, OtherThreads, Thre
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.handler import Handler
+from tailrace.jobs.runtime import shutdown
 
 log = structlog.get_logger(__name__)
 

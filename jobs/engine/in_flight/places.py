@@ -7,9 +7,9 @@ from itertools import islice
 from random import uniform
 
 from tailrace.db import clock
-from tailrace.db.arrays import number_array
-from tailrace.db.plans import probe, unindexed
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import number_array
+from tailrace.db.sql.plans import probe, unindexed
 from tailrace.jobs.engine.run.verdict import Verdict, postponed
 from tailrace.jobs.handler import ClaimedJob
 

@@ -4,9 +4,9 @@ import time
 from collections import Counter
 
 from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.engine.counters.throughput import record
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.places import PostponedJobs
-from tailrace.jobs.engine.throughput import record
 from tailrace.jobs.handler import Handler
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0

@@ -8,13 +8,14 @@ from django.db import DatabaseError
 from django.dispatch import receiver
 
 from tailrace.events.publish import Recorded
-from tailrace.events.signals import published
-from tailrace.events.validation import clean
-from tailrace.jobs import registry
-from tailrace.jobs.engine import totals, wake
+from tailrace.events.publishing.signals import published
+from tailrace.events.publishing.validation import clean
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.inserting import search_values
 from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import NO_LANE, Handler
 from tailrace.jobs.states import State
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from tailrace.db import prepared
-from tailrace.jobs.engine import dependents
 from tailrace.jobs.engine.inserting import search_values
 from tailrace.jobs.engine.inserting.insert_sql import INSERT, INSERT_NEW
 from tailrace.jobs.engine.inserting.merging import insert_or_merge, insert_with_one_key, replaces
 from tailrace.jobs.engine.inserting.new_job import Inserted, NewJob, columns_of
 from tailrace.jobs.engine.inserting.owed import existing_jobs
+from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.states import State
 
 

@@ -14,9 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from tailrace.db import connections, locks, prepared
-from tailrace.db.arrays import number_array
-from tailrace.jobs import registry
-from tailrace.jobs.engine import dependents, wake
+from tailrace.db.sql.arrays import number_array
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.inserting.insert_sql import (
     COUNT_MERGED,
@@ -27,6 +26,7 @@ from tailrace.jobs.engine.inserting.insert_sql import (
     REPLACE,
 )
 from tailrace.jobs.engine.inserting.new_job import Inserted, NewJob, columns_of
+from tailrace.jobs.engine.waking import dependents, wake
 from tailrace.jobs.states import State
 
 ROUNDS = 20

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from tailrace.db.arrays import arrays
+from tailrace.db.sql.arrays import arrays
 from tailrace.jobs.states import State
 
 KEY_LIMIT = 600

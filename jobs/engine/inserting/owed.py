@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from tailrace.db import locks
-from tailrace.db.arrays import number_array, text_array
-from tailrace.db.plans import probe
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.plans import probe
 
 JobKey = tuple[int | None, str, str]
 """The event (None for a job without an event), handler and routing key of a job."""

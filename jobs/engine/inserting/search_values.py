@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tailrace.db.query import execute, query
 from tailrace.events.publish import Recorded
 from tailrace.events.types import all_types
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 
 VALUE_LENGTH = 200
 

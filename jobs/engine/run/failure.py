@@ -4,8 +4,8 @@ import traceback
 
 from tailrace.db import connections
 from tailrace.events.errors import UnreadablePayload
+from tailrace.jobs.engine.failures.fingerprint import fingerprint, frame_of
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back, message_of, storable
-from tailrace.jobs.failures.fingerprint import fingerprint, frame_of
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt
 from tailrace.jobs.outcomes import (
@@ -18,8 +18,8 @@ from tailrace.jobs.outcomes import (
     Skip,
     Snooze,
 )
-from tailrace.jobs.report import Failure, report_failure
-from tailrace.jobs.reported_errors import class_name, reported_exception, reported_message
+from tailrace.jobs.runtime.report import Failure, report_failure
+from tailrace.jobs.runtime.reported_errors import class_name, reported_exception, reported_message
 from tailrace.jobs.states import State
 
 TRACEBACK_LIMIT = 8192

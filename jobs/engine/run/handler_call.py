@@ -11,15 +11,16 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from tailrace.db import connections, session
-from tailrace.db.session_statements import cancel_statements
+from tailrace.db import connections
+from tailrace.db.sessions import session
+from tailrace.db.sessions.session_statements import cancel_statements
 from tailrace.events import context
-from tailrace.jobs import shutdown
-from tailrace.jobs.engine import tracing
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict, completed
+from tailrace.jobs.engine.traces import tracing
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
+from tailrace.jobs.runtime import shutdown
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:

@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 from pydantic_core import to_jsonable_python
 
-from tailrace.events.validation import clean
-from tailrace.jobs.failures.fingerprint import Fingerprint
+from tailrace.events.publishing.validation import clean
+from tailrace.jobs.engine.failures.fingerprint import Fingerprint
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt
 from tailrace.jobs.outcomes import Outcome, Permanent

@@ -18,12 +18,14 @@ from django.db import (
 )
 
 from tailrace.db import clock, connections, prepared
-from tailrace.db.arrays import number_array, text_array
 from tailrace.db.query import query
-from tailrace.jobs.engine import dependents, spans, totals, tracing
+from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.failures.record import count_settled
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling.settle_sql import SETTLE, finish_sql
-from tailrace.jobs.failures.record import count_settled
+from tailrace.jobs.engine.traces import spans, tracing
+from tailrace.jobs.engine.waking import dependents
 
 log = structlog.get_logger(__name__)
 

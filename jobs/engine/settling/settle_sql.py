@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from tailrace.db import clock
-from tailrace.db.plans import probe, unindexed
+from tailrace.db.sql.plans import probe, unindexed
 
 MERGED = "'merged into job ' || taken.by"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.inspection.explain import state_reasons, time_spent, workers
 from tailrace.jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
@@ -17,9 +17,9 @@ from tailrace.jobs.inspection.explain.places import concurrency_reasons
 from tailrace.jobs.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.inspection.explain.suspects import suspects
 from tailrace.jobs.inspection.explain.time_spent import Span
+from tailrace.jobs.inspection.visibility import HIDDEN, mask_jobs
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.states import State
-from tailrace.jobs.visibility import HIDDEN, mask_jobs
 
 MAX_READS = 3
 """How often a job is read that changes while it is read."""

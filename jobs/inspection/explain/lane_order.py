@@ -2,8 +2,8 @@
 
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.explain.reasons import Reason
-from tailrace.jobs.inspection.formatting import when
 from tailrace.jobs.models import Job
 
 _LANE = "(SELECT %(lane)s::text AS lane) lanes"

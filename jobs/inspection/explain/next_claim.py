@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tailrace.db.query import query
-from tailrace.jobs import registry
-from tailrace.jobs.engine import pace
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
-from tailrace.jobs.engine.claiming import kinds
+from tailrace.jobs.engine.claiming import kinds, pace
 from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.explain.jobs_before import jobs_before
 from tailrace.jobs.inspection.explain.lane_order import lane_reasons
 from tailrace.jobs.inspection.explain.queue_limits import Limit, queue_limits
 from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED, Reason
 from tailrace.jobs.inspection.explain.row_lock import row_lock
-from tailrace.jobs.inspection.formatting import when
 from tailrace.jobs.models import Job, Queue
 
 

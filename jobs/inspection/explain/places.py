@@ -1,7 +1,7 @@
 """The concurrency limits of async handlers, as reasons why a job waits."""
 
 from tailrace.db.query import query
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
 from tailrace.jobs.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.models import Job

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tailrace.db.query import query
-from tailrace.jobs.engine.activity import newest
 from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.inspection.explain.reasons import Reason, job_list
 from tailrace.jobs.models import Queue

@@ -4,8 +4,8 @@ from django.db import transaction
 
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.explain.reasons import Reason
-from tailrace.jobs.inspection.formatting import when
 from tailrace.jobs.models import Job
 
 _FREE = f"SELECT 1 FROM tailrace_jobs_job WHERE id = %(id)s {sql.LOCK}"

@@ -4,11 +4,11 @@ import re
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
+from tailrace.jobs.inspection.display.formatting import when
+from tailrace.jobs.inspection.display.state_labels import state_label
 from tailrace.jobs.inspection.explain.reasons import Reason
-from tailrace.jobs.inspection.formatting import when
-from tailrace.jobs.inspection.state_labels import state_label
-from tailrace.jobs.maintenance.rescue import LOST
+from tailrace.jobs.maintenance.ticking.rescue import LOST
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.states import DONE, LIVE, State
 

@@ -1,7 +1,7 @@
 """Explain how a job is called again after its whole batch failed."""
 
 from tailrace.db.query import query
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
 from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
 from tailrace.jobs.models import Job

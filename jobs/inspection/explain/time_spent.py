@@ -8,9 +8,9 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from tailrace.events.models import Event
+from tailrace.jobs.inspection.visibility import mask_attempts
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.states import FINISHED, State
-from tailrace.jobs.visibility import mask_attempts
 
 MAX_ATTEMPTS = 100
 BACKFILL_SECONDS = 60

@@ -9,12 +9,12 @@ from celery import current_app
 from kombu import Queue as KombuQueue
 
 from tailrace.db import clock
-from tailrace.jobs import registry
-from tailrace.jobs.inspection import stats
+from tailrace.jobs.engine import registry
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.explain.reasons import Reason
-from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.inspection.verdict.facts import Facts
-from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Queue, QueueActivity
 
 BROKER_SECONDS = 0.5

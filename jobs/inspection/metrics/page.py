@@ -19,8 +19,8 @@ from prometheus_client.utils import floatToGoString
 
 from tailrace.db.limits import reason
 from tailrace.events.types import all_types
-from tailrace.jobs import registry
-from tailrace.jobs.engine import totals
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.inspection import verdict
 from tailrace.jobs.inspection.metrics.reading import read
 

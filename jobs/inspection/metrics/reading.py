@@ -6,8 +6,8 @@ from typing import Any
 from tailrace.db import clock
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
-from tailrace.jobs.inspection import stats
-from tailrace.jobs.inspection.past_retention import MOST_OVERDUE, retention
+from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.inspection.storage.past_retention import MOST_OVERDUE, retention
 from tailrace.jobs.maintenance.invariant import all_invariants
 
 STATEMENT_SECONDS, LOCK_SECONDS = 3, 1

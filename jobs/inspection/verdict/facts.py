@@ -2,9 +2,9 @@
 
 from functools import cached_property
 
-from tailrace.jobs.inspection import pools, stats
-from tailrace.jobs.inspection.pools import WorkerPool
-from tailrace.jobs.inspection.unserved import UnservedQueue, unserved
+from tailrace.jobs.inspection.queues import pools, stats
+from tailrace.jobs.inspection.queues.pools import WorkerPool
+from tailrace.jobs.inspection.queues.unserved import UnservedQueue, unserved
 
 PATIENCE_SECONDS = 10
 """How long a queue may have due jobs and no progress."""

@@ -10,7 +10,7 @@ from django.db import DatabaseError
 
 from tailrace.db import connections
 from tailrace.db.limits import reason, statement_limit
-from tailrace.events.discovery import subclasses
+from tailrace.environment.discovery import subclasses
 from tailrace.jobs.inspection.recent import Recent
 from tailrace.jobs.inspection.verdict import causes as folder
 from tailrace.jobs.inspection.verdict.cause import Cause, Check

@@ -21,9 +21,9 @@ from tailrace.subscriptions.api.endpoints.schemas import (
     TestIn,
     TestOut,
 )
-from tailrace.subscriptions.channels.webhook import endpoints, filters
-from tailrace.subscriptions.channels.webhook.errors import EndpointError, FilterError
 from tailrace.subscriptions.channels.webhook.message import body_of_sample
+from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError, FilterError
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.api.auth import Needs, caller, require_recent_login
 from tailrace.web.api.pagination import Page, PageParams, newest_first

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.http import HttpRequest
 
-from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.problems import Problem, find_row

@@ -3,6 +3,7 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
+from tailrace.db.pagination import decode, encode
 from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,
@@ -10,12 +11,11 @@ from tailrace.subscriptions.api.endpoints.schemas import (
     MessageOut,
     MessagesParams,
 )
-from tailrace.subscriptions.channels.webhook import message_list, messages
+from tailrace.subscriptions.channels.webhook.history import message_list, messages
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.api.auth import caller, count
 from tailrace.web.api.pagination import Page
 from tailrace.web.api.problems import not_found
-from tailrace.web.pagination import decode, encode
 
 router = Router(auth=AUTH)
 LIST_COST = 5

@@ -6,7 +6,7 @@ from ninja import Router
 
 from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import RecoverIn, RecoveryOut
-from tailrace.subscriptions.channels.webhook import recovery
+from tailrace.subscriptions.channels.webhook.history import recovery
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.problems import find_row
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tailrace.subscriptions.channels.webhook import filters
-from tailrace.subscriptions.channels.webhook.message_list import ListName
+from tailrace.subscriptions.channels.webhook.history.message_list import ListName
+from tailrace.subscriptions.channels.webhook.operations import filters
 from tailrace.web.api.pagination import PageParams
 from tailrace.web.api.schemas import In, Out, Time
 

@@ -7,12 +7,12 @@ import structlog
 from django.db.models import Count, Max
 from pydantic import BaseModel
 
+from tailrace.events.privacy.visibility import admits, readers_of
 from tailrace.events.publish import Recorded
-from tailrace.events.visibility import admits, readers_of
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.destinations.hidden import NOT_KNOWN, pause, request_readers
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.hidden import NOT_KNOWN, pause, request_readers
 from tailrace.jobs.outcomes import Permanent
 from tailrace.subscriptions.channels.mail import digests, email_message
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail

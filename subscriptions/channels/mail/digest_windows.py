@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from tailrace.subscriptions.models import EventSubscription, Preferences
-from tailrace.web.time_zones import zone_named
+from tailrace.web.accounts.time_zones import zone_named
 
 Pace = EventSubscription.Pace
 

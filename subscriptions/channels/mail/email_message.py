@@ -24,10 +24,14 @@ from tailrace.jobs.outcomes import Permanent
 from tailrace.net.sanitize import one_line, plain_breaks
 from tailrace.subscriptions.channels.mail import unsubscribe
 from tailrace.subscriptions.models import Digest
-from tailrace.subscriptions.rendering.event_text import EventText, plain_line, render_event
+from tailrace.subscriptions.notifications.rendering.event_text import (
+    EventText,
+    plain_line,
+    render_event,
+)
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.subscriptions.types.subscribable import mail_headers_of, thread_of
-from tailrace.web.time_zones import zone_named
+from tailrace.web.accounts.time_zones import zone_named
 
 log = structlog.get_logger(__name__)
 

@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.urls import reverse
 
-from tailrace.events.topics import quoted_title
+from tailrace.events.catalog.topics import quoted_title
 from tailrace.subscriptions.models import Digest, DigestItem
-from tailrace.subscriptions.preferences.mute import mute, unmute
+from tailrace.subscriptions.notifications.preferences.mute import mute, unmute
 from tailrace.subscriptions.types.roles import role_words
 
 _SIGNER = signing.Signer(salt="tailrace.unsubscribe")

@@ -17,7 +17,7 @@ from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
 from tailrace.subscriptions.channels.push import devices, vapid
 from tailrace.subscriptions.models import Device
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient, address_id
 from tailrace.subscriptions.types.subscribable import thread_of

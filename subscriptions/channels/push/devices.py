@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from tailrace.db import clock
 from tailrace.net import ssrf_guard
 from tailrace.subscriptions.models import Device
-from tailrace.web.user_lock import locked
+from tailrace.web.accounts.user_lock import locked
 
 MAX_DEVICES = 20
 """The maximum per user."""

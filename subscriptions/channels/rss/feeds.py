@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from tailrace.db import clock
 from tailrace.subscriptions.models import Feed
+from tailrace.web.accounts.security.log import record
+from tailrace.web.accounts.user_lock import locked
 from tailrace.web.event_types import FeedMade, FeedRevoked
-from tailrace.web.security.log import record
-from tailrace.web.user_lock import locked
 
 TOKEN_BYTES = 32
 MAX_FEEDS = 50

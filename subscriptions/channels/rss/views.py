@@ -13,12 +13,12 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 from django.utils.feedgenerator import Atom1Feed, Rss201rev2Feed
 from django.views.decorators.http import require_safe
 
+from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
-from tailrace.events.visibility import may_read
 from tailrace.net.sanitize import one_line
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS, find_feed
 from tailrace.subscriptions.models import Feed, FeedItem
-from tailrace.subscriptions.rendering.event_text import EventText, render_event
+from tailrace.subscriptions.notifications.rendering.event_text import EventText, render_event
 from tailrace.web.pages.frame import for_everybody
 
 

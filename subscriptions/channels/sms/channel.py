@@ -15,7 +15,7 @@ from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessag
 from tailrace.subscriptions.channels.sms import gsm_alphabet, limits, service
 from tailrace.subscriptions.channels.sms.service import text_request
 from tailrace.subscriptions.models import Preferences
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient
 

@@ -26,7 +26,7 @@ from tailrace.net.http_client import Request
 from tailrace.net.shared_client import shared_client
 from tailrace.subscriptions.channels.sms import limits, service
 from tailrace.subscriptions.models import PhoneCode, Preferences
-from tailrace.web.user_lock import locked
+from tailrace.web.accounts.user_lock import locked
 
 DIGITS = 6
 LIFETIME = timedelta(minutes=10)

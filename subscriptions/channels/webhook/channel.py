@@ -15,9 +15,10 @@ from tailrace.net.encryption import DecryptionError
 from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
-from tailrace.subscriptions.channels.webhook import delivery_log, endpoints, filters
+from tailrace.subscriptions.channels.webhook import delivery_log
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE, host_limit
 from tailrace.subscriptions.channels.webhook.message import body_of, request_to, webhook_id
+from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
 from tailrace.subscriptions.models import Endpoint
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient

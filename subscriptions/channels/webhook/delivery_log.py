@@ -9,7 +9,7 @@ from tailrace.jobs.handler import ClaimedJob, Completed
 from tailrace.jobs.outcomes import Cancel, Retry, Snooze
 from tailrace.net.http_client import Reply
 from tailrace.subscriptions.channels.http_channel import HttpMessage
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Delivery, Endpoint
 from tailrace.subscriptions.types.recipient import address_id
 

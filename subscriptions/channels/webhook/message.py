@@ -7,15 +7,15 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tailrace.db import clock
+from tailrace.events.catalog.samples import sample_event
 from tailrace.events.publish import Recorded
-from tailrace.events.samples import sample_event
 from tailrace.events.types import EventType
 from tailrace.net.encryption import decrypt
 from tailrace.net.http_client import Request
 from tailrace.net.signing import signed_headers, signer
 from tailrace.subscriptions.channels.http_channel import message_id
 from tailrace.subscriptions.models import Endpoint
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.recipient import first_job
 from tailrace.subscriptions.types.subscribable import receiver_roles
 

@@ -12,7 +12,7 @@ from django.db import connection
 
 from tailrace.domains.builds.backends.import_all import MAX_FAILURES_IN_ROW
 from tailrace.domains.builds.models import Package, Project, RoleHolder
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.models import Breaker
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers import backend as servers

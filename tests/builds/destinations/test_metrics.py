@@ -10,7 +10,7 @@ from django.core.checks import run_checks
 from tailrace.domains.builds.event_types.metric import Metric
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.types import get_type
-from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.destinations.hidden import HIDDEN
 from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import NOTIFY, SECRET
 from tests.servers.rabbit import exchange

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs import registry
 from tailrace.jobs.destinations import breaker
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import Limits, claim
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Breaker
 from tailrace.jobs.operations.replay import replay
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of, states

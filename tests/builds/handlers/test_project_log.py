@@ -7,13 +7,13 @@ from django.db.models import Q
 
 from tailrace.domains.builds.backends.projects import record_states
 from tailrace.domains.builds.event_types.base import allow_incomplete
-from tailrace.domains.builds.feeds import commit_entries
 from tailrace.domains.builds.handlers.project_log import project_state
 from tailrace.domains.builds.invariants import ProjectLogIsPruned
 from tailrace.domains.builds.models import Project, ProjectLogEntry
 from tailrace.domains.builds.models.project_log import BUILD_RESULTS
+from tailrace.domains.builds.pages.feeds import commit_entries
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import commits

@@ -8,7 +8,7 @@ from tailrace.domains.builds.backends.metadata import MetadataClient
 from tailrace.domains.builds.backends.releases import Changes, release
 from tailrace.domains.builds.models import Binary
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.models import Job
 from tests.servers.source import PAYLOAD_KEY, Source, source

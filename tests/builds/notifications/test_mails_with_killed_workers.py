@@ -14,11 +14,11 @@ from django.db.models.functions import Now
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
-from tailrace.jobs.maintenance import rescue, tick
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.samples.builds.activity import activity
-from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.models import GroupAddress
+from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tests.kit import empty_broker, wait_until, worker
 from tests.servers.smtp import MailServer, mail_server
 

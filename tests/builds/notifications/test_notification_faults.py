@@ -12,10 +12,10 @@ from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import State
-from tailrace.subscriptions.audience.history import events_for
-from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notifications.audience.history import events_for
+from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tests.servers.smtp import mail_server
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,7 +10,7 @@ from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
 from tailrace.samples.builds.seed import seed_builds
 from tailrace.subscriptions.models import EventSubscription, Feed
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,9 +6,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
 from tailrace.db import clock
+from tailrace.domains.builds.audience.receivers import PackageRef, holders
 from tailrace.domains.builds.event_types.catalogue import builds_types
 from tailrace.domains.builds.models import Package, RoleHolder, TokenHolder, Watch
-from tailrace.domains.builds.receivers import PackageRef, holders
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.subscriptions.types import roles
 from tailrace.subscriptions.types.roles import Receivers

@@ -13,14 +13,14 @@ from tailrace.domains.builds.backends.metadata import MetadataClient
 from tailrace.domains.builds.backends.packages import refresh_project
 from tailrace.domains.builds.event_types.base import BuildsEvent
 from tailrace.domains.builds.models import Project, ProjectLogEntry, RoleHolder, Watch
+from tailrace.events.privacy.visibility import may_read, readers_of
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.events.readers import Readers
 from tailrace.events.types import all_types
-from tailrace.events.visibility import may_read, readers_of
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.audience.explain import explain
-from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notifications.audience.explain import explain
+from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tests.servers.source import source
 from tests.servers.web import Response
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tailrace.domains.builds.scm import built_commits
+from tailrace.domains.builds.destinations.scm import built_commits
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.jobs.models import Job
 from tests.servers.scm import COMMIT, TOKEN, ScmHost, scm_host

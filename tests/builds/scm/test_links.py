@@ -3,9 +3,9 @@
 import pytest
 from django.core.checks import run_checks
 
-from tailrace.domains.builds.scm.base import CommitStatus
-from tailrace.domains.builds.scm.links import NoLink, ScmLink, scm_link
-from tailrace.domains.builds.scm.providers import provider_of, providers
+from tailrace.domains.builds.destinations.scm.base import CommitStatus
+from tailrace.domains.builds.destinations.scm.links import NoLink, ScmLink, scm_link
+from tailrace.domains.builds.destinations.scm.providers import provider_of, providers
 from tailrace.domains.builds.settings import BuildsSettings
 from tailrace.environment.types import ByHost
 from tests.servers.scm import COMMIT

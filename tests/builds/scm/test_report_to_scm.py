@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone
 
 from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.destinations.scm.built_commits import built_commit
+from tailrace.domains.builds.destinations.scm.reports import reports
 from tailrace.domains.builds.models import Package, Project
-from tailrace.domains.builds.scm.built_commits import built_commit
-from tailrace.domains.builds.scm.reports import reports
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
 from tests.builds.scm.conftest import MD5, built, linked, sending

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tailrace.domains.builds.scm.base import RATE_LIMIT_SECONDS
+from tailrace.domains.builds.destinations.scm.base import RATE_LIMIT_SECONDS
 from tailrace.jobs.models import Breaker, Job
 from tests.builds.scm.conftest import built, linked, sending
 from tests.servers.scm import COMMIT, TOKEN, ScmHost, scm_host

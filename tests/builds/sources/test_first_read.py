@@ -6,7 +6,7 @@ from tailrace.domains.builds.models import ProjectLogEntry
 from tailrace.domains.builds.settings import BuildsSettings
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
 from tailrace.jobs.models import Job
 

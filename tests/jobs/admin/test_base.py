@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from tailrace.events.models import Event
-from tailrace.jobs.admin.base import EMPTY
 from tailrace.jobs.models import Breaker, Schedule, Slot, SweepRun
+from tailrace.jobs.platform.admin.base import EMPTY
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

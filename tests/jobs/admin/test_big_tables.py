@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 
 from tailrace.events.models import Event
-from tailrace.jobs.admin import filters, pagination
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.admin.lists import filters, pagination
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

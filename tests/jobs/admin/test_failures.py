@@ -9,10 +9,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tailrace.jobs.admin import failures
-from tailrace.jobs.failures.fingerprint import fingerprint
-from tailrace.jobs.failures.record import count
+from tailrace.jobs.engine.failures.fingerprint import fingerprint
+from tailrace.jobs.engine.failures.record import count
 from tailrace.jobs.models import FailureGroup
+from tailrace.jobs.platform.admin import failures
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

@@ -7,10 +7,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from tailrace.jobs.admin.base import EMPTY
-from tailrace.jobs.failures.fingerprint import fingerprint
-from tailrace.jobs.inspection.waterfall import Waterfall
+from tailrace.jobs.engine.failures.fingerprint import fingerprint
+from tailrace.jobs.inspection.details.waterfall import Waterfall
 from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.platform.admin.base import EMPTY
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

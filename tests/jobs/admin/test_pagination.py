@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tailrace.events.models import Event
-from tailrace.jobs.admin.pagination import KeysetAdmin
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

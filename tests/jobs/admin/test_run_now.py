@@ -10,8 +10,8 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from pydantic import BaseModel
 
-from tailrace.jobs.admin.payload_fields import fields_of
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.admin.pages.payload_fields import fields_of
 from tests.jobs import operators
 from tests.sandbox.handlers import Log, Requested
 

@@ -8,12 +8,12 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from tailrace.jobs.admin import several
-from tailrace.jobs.admin.base import DELETE, ModelAdmin
-from tailrace.jobs.admin.several import counted_first
 from tailrace.jobs.models import Queue
+from tailrace.jobs.platform.admin.base import DELETE, ModelAdmin
+from tailrace.jobs.platform.admin.lists import several
+from tailrace.jobs.platform.admin.lists.several import counted_first
+from tailrace.web.accounts.tokens import make, revoke
 from tailrace.web.models import ApiToken
-from tailrace.web.tokens import make, revoke
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

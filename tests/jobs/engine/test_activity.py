@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tailrace.db.query import execute, query
-from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.engine.registry import get
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import QueueActivity
-from tailrace.jobs.registry import get
 from tests.kit import (
     PATIENCE,
     another_transaction,

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob

@@ -12,8 +12,8 @@ from django.conf import LazySettings
 from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import QueueActivity
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, wait_until
 from tests.sandbox.event_types import Happened

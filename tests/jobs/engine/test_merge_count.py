@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.inserting import merging
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tests.kit import ROOT, at_once, wait_until

@@ -5,12 +5,12 @@ from django.db import OperationalError, connection, transaction
 
 from tailrace.db.connections import engine
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.engine.renew import renew
+from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.outcomes import LeaseLost, Retry
 from tailrace.jobs.states import State

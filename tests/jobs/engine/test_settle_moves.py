@@ -9,7 +9,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import database_now, execute, query
-from tailrace.jobs import job_log
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.settling.settle_sql import finish_sql
@@ -19,6 +18,7 @@ from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.log_lines import LogLines
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.outcomes import Cancel, Retry, Skip
+from tailrace.jobs.runtime import job_log
 from tailrace.jobs.states import State
 from tests.kit import (
     another_transaction,

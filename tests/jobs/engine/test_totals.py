@@ -10,13 +10,13 @@ from django.db import OperationalError, transaction
 
 from tailrace.db.query import query
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.engine.give_back import give_back_waiting
-from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.leases.give_back import give_back_waiting
+from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Total
 from tailrace.jobs.states import State
 from tests.kit import claimed, empty_broker, held, wait_until, worker

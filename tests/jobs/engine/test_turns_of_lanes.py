@@ -9,7 +9,7 @@ from django.db import connection
 
 from tailrace.db import connections
 from tailrace.db.query import query
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim, claim_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler

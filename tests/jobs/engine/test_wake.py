@@ -9,10 +9,10 @@ from celery import current_app
 from django.db import connection, transaction
 
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened
@@ -151,7 +151,7 @@ def test_a_missing_broker_neither_fails_nor_delays_publish(process_env, broker) 
 FALL_SILENT = """
 import sys, time, django
 django.setup()
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.waking import wake
 assert wake.send(["test.silence"]) == 1
 print("muted?", flush=True)
 sys.stdin.readline()

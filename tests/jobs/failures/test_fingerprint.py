@@ -5,7 +5,7 @@ import traceback
 
 import pytest
 
-from tailrace.jobs.failures.fingerprint import (
+from tailrace.jobs.engine.failures.fingerprint import (
     Fingerprint,
     fingerprint,
     frame_in,

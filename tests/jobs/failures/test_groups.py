@@ -8,13 +8,14 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.jobs import report
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.failures import fill_in
-from tailrace.jobs.maintenance import prune, rescue
+from tailrace.jobs.maintenance.pruning import prune
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import FailureGroup, FailureHour, Job
 from tailrace.jobs.outcomes import Permanent, Snooze
+from tailrace.jobs.runtime import report
 from tests.jobs.invariants.sweeping import repaired
 from tests.kit import at_once, claimed, held
 from tests.sandbox.handlers import Working
@@ -87,7 +88,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture
 def reporters(settings) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = [f"{__name__}.keep", "tailrace.jobs.report.to_log"]
+    settings.JOBS_ERROR_REPORTERS = [f"{__name__}.keep", "tailrace.jobs.runtime.report.to_log"]
     report.reporters.cache_clear()
     reported.clear()
     yield

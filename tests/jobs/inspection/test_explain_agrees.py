@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tailrace.db import clock
-from tailrace.jobs import registry
-from tailrace.jobs.engine import drain, pace
-from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine import drain, registry
+from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.inspection.explain.next_claim import Claimable, claim_status
 from tailrace.jobs.models import Job, Queue

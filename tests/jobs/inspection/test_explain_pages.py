@@ -6,12 +6,13 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError
 
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.inspection.explain.explanation import JobNotFound, explain
-from tailrace.jobs.maintenance import sweep, tick
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause

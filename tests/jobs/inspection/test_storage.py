@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from tailrace.db.query import query
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.inspection import verdict
 from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
 from tailrace.jobs.inspection.verdict.causes import snapshot_held

@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.db import clock as database_clock
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.inspection.unserved import unserved
+from tailrace.jobs.inspection.queues.unserved import unserved
 from tailrace.jobs.models import Job, Pulse, Queue, Throughput
 from tests.jobs import operators
 from tests.kit import change_queue

@@ -10,9 +10,9 @@ from typing import Any
 from django.db import connection
 
 from tailrace.db import clock as events_clock
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job, Queue, Schedule, Slot
 from tests.kit import change_queue, claimed

@@ -4,12 +4,12 @@ import pytest
 from django.core.management import CommandError
 from django.db import DatabaseError, IntegrityError, transaction
 
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import check_all, row_invariant
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweeping import check_all, row_invariant
 from tailrace.jobs.models import Attempt, Job
 from tests.jobs.invariants.broken_state import (
     CASES,
@@ -172,7 +172,9 @@ def test_the_checks_are_listed() -> None:
 
 
 def test_a_check_that_fails_is_not_clean_others_still_run(monkeypatch) -> None:
-    monkeypatch.setattr("tailrace.jobs.invariants.queues.TokensAreValid.condition", "1 / 0 = 1")
+    monkeypatch.setattr(
+        "tailrace.jobs.platform.invariants.queues.TokensAreValid.condition", "1 / 0 = 1"
+    )
     running_job(lease_until=None)
     status, text = fsck()
     assert status == 1
@@ -215,6 +217,6 @@ def test_a_locked_table_stops_its_checks_alone(monkeypatch) -> None:
 
 
 def test_batches_reach_every_row(monkeypatch) -> None:
-    monkeypatch.setattr("tailrace.jobs.maintenance.row_invariant.BATCH", 4)
+    monkeypatch.setattr("tailrace.jobs.maintenance.sweeping.row_invariant.BATCH", 4)
     ids = [change(enqueue(Working), finished_at=ago(5)) for _ in range(10)]
     assert report("--show", "100")["jobs.unfinished_with_time"]["ids"] == ids

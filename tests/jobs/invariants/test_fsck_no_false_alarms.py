@@ -5,9 +5,9 @@ import pytest
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sweep
-from tailrace.jobs.maintenance.check_all import check_all
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.sweeping.check_all import check_all
 from tailrace.jobs.models import Job, Queue, SweepRun
 from tailrace.jobs.operations.pause import pause, resume
 from tests.jobs.invariants.broken_state import (

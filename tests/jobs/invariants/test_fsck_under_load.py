@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.engine.inserting.new_job import InvalidJob
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.invariants import events
-from tailrace.jobs.maintenance import sweep, tick
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.platform.invariants import events
 from tests.kit import ROOT, empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Poison, Working

@@ -3,9 +3,9 @@
 import pytest
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import tick
 from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.row_invariant import RowInvariant
+from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity, Schedule
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (

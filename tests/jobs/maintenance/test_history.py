@@ -11,13 +11,15 @@ from django.db import DatabaseError, transaction
 from tailrace.db.query import database_now, execute, query
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import give_back, renew
 from tailrace.jobs.engine.claiming import kinds
 from tailrace.jobs.engine.inserting import insert_sql
+from tailrace.jobs.engine.leases import give_back, renew
 from tailrace.jobs.engine.settling import settle_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.inspection import past_retention
-from tailrace.jobs.maintenance import backfill, history, periods, prune, rescue, tick
+from tailrace.jobs.inspection.storage import past_retention
+from tailrace.jobs.maintenance import backfill, periods
+from tailrace.jobs.maintenance.pruning import history, prune
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Replay
 from tailrace.jobs.models.queue_period import MINUTE, QueuePeriod
 from tailrace.jobs.operations.cancel import cancel

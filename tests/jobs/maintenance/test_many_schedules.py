@@ -7,9 +7,9 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import execute, query
-from tailrace.jobs.invariants.schedules import ScheduleIsOnTime
-from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.maintenance.ticking import schedules
 from tailrace.jobs.models import Job, Schedule, Slot
+from tailrace.jobs.platform.invariants.schedules import ScheduleIsOnTime
 from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db

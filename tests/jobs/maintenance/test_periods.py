@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from tailrace.db.query import database_now
-from tailrace.jobs.inspection.queue_history import WINDOWS, history, percentile
+from tailrace.jobs.inspection.queues.queue_history import WINDOWS, history, percentile
 from tailrace.jobs.maintenance import periods
 from tailrace.jobs.models import Job, QueuePeriod, Throughput
 from tests.jobs import operators

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import prune
+from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import (
     Attempt,
     Bucket,

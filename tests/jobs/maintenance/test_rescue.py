@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 from django.db import transaction
 
-from tailrace.jobs import report
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import rescue, tick
-from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, FailureGroup, Job
-from tailrace.jobs.report import Failure
+from tailrace.jobs.runtime import report
+from tailrace.jobs.runtime.report import Failure
 from tests.kit import at_once, claimed, run_and_settle, wait_until
 from tests.sandbox.handlers import Other, Working
 
@@ -68,7 +68,7 @@ def test_a_job_that_loses_every_worker_fails_after_max_attempts(clock) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_each_loss_is_reported_after_the_commit(clock, monkeypatch) -> None:
     failures: list[Failure] = []
-    monkeypatch.setattr("tailrace.jobs.report.reporters", lambda: (failures.append,))
+    monkeypatch.setattr("tailrace.jobs.runtime.report.reporters", lambda: (failures.append,))
     id = enqueue(Working)
     for number in range(3):
         claimed("test.work")
@@ -89,7 +89,9 @@ def test_each_loss_is_reported_after_the_commit(clock, monkeypatch) -> None:
 def test_losses_of_a_silenced_group_are_logged_alone(clock, monkeypatch) -> None:
     """Until the silence is over; those of other handlers are reported."""
     failures: list[Failure] = []
-    monkeypatch.setattr("tailrace.jobs.report.reporters", lambda: (failures.append, report.to_log))
+    monkeypatch.setattr(
+        "tailrace.jobs.runtime.report.reporters", lambda: (failures.append, report.to_log)
+    )
     monkeypatch.setattr(report, "to_log", failures.append)
 
     def lose(handler: type[Working], times: int) -> list[bool]:
@@ -117,7 +119,7 @@ def test_losses_of_a_silenced_group_are_logged_alone(clock, monkeypatch) -> None
 def test_a_reporter_that_hangs_holds_up_no_upkeep(clock, monkeypatch, work) -> None:
     """Neither a tick nor a sweep waits for it, and no row or turn stays locked."""
     hangs, reported = threading.Event(), threading.Event()
-    monkeypatch.setattr("tailrace.jobs.report.reporters", lambda: (hang,))
+    monkeypatch.setattr("tailrace.jobs.runtime.report.reporters", lambda: (hang,))
 
     def hang(failure: Failure) -> None:
         hangs.wait()
@@ -141,9 +143,9 @@ def test_a_reporter_that_hangs_holds_up_no_upkeep(clock, monkeypatch, work) -> N
 def test_a_reporter_that_is_too_slow_loses_reports_and_no_more(clock, monkeypatch) -> None:
     hangs, reported = threading.Event(), []
     monkeypatch.setattr(
-        "tailrace.jobs.report.reporters", lambda: (reported.append, lambda _: hangs.wait())
+        "tailrace.jobs.runtime.report.reporters", lambda: (reported.append, lambda _: hangs.wait())
     )
-    monkeypatch.setattr("tailrace.jobs.report.MAX_WAITING", 5)
+    monkeypatch.setattr("tailrace.jobs.runtime.report.MAX_WAITING", 5)
     enqueue_many(Working, [{}] * 20)
     while claimed("test.work"):
         pass

@@ -10,9 +10,10 @@ from tailrace.db import clock as events_clock
 from tailrace.db.locks import Blocked
 from tailrace.jobs.enqueue import InvalidJob, enqueue
 from tailrace.jobs.handler import Cron, Every
-from tailrace.jobs.invariants.schedules import ScheduleIsOnTime
-from tailrace.jobs.maintenance import schedules, sync_declared, tick
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.ticking import schedules, tick
 from tailrace.jobs.models import Job, Queue, Schedule, Slot
+from tailrace.jobs.platform.invariants.schedules import ScheduleIsOnTime
 from tests.kit import at_once, held
 from tests.sandbox.handlers import Fair, Working
 

@@ -11,8 +11,8 @@ from django.db import connection
 
 from tailrace.db.clock import now as clock_now
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sweep
 from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.models import Job, QueueActivity, SweepRun
 from tests.jobs.invariants.sweeping import CORE
 from tests.kit import (
@@ -178,7 +178,9 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as broker:
         broker.settimeout(PATIENCE)
         url = f"redis://127.0.0.1:{broker.getsockname()[1]}/0"
-        code = "from tailrace.jobs.maintenance import sweep; sweep.sweep(['queues.asleep'])"
+        code = (
+            "from tailrace.jobs.maintenance.sweeping import sweep; sweep.sweep(['queues.asleep'])"
+        )
         process = subprocess.Popen(
             [sys.executable, "manage.py", "shell", "--no-imports", "-c", code],
             cwd=ROOT,

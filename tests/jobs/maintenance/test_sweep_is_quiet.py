@@ -6,8 +6,9 @@ import pytest
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sweep, tick
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import LIVE
 from tests.kit import empty_broker, repeated, wait_until, worker

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.maintenance.upkeep import Duty, UpkeepThread
 from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
 from tests.jobs.maintenance.test_many_schedules import fill

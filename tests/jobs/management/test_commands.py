@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError
 
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.pause import pause
 from tailrace.jobs.states import State

@@ -13,8 +13,8 @@ from django.utils.html import escape
 from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.models import Pulse, Queue, Throughput
-from tailrace.jobs.overview.panel import Panel, all_panels
-from tailrace.jobs.panels import sparkline
+from tailrace.jobs.pages.panel import Panel, all_panels
+from tailrace.jobs.platform.panels import sparkline
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -216,7 +216,7 @@ def test_a_poll_costs_few_statements_however_much_there_is(operator: Client) -> 
 
 
 def _core(panel: Panel) -> bool:
-    return type(panel).__module__ == "tailrace.jobs.panels"
+    return type(panel).__module__ == "tailrace.jobs.platform.panels"
 
 
 @pytest.mark.parametrize("address", ["/", POLL])

@@ -12,14 +12,14 @@ from django.db.models import F
 
 from tailrace.db.query import query
 from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
-from tailrace.domains.photos.deletion.delete_photos import delete_photos
-from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.sweeping.inactive import (
+from tailrace.domains.photos.clustering.sweeping.inactive import (
     finalize_inactive_gatherings,
     find_inactive_gatherings,
 )
-from tailrace.jobs.maintenance import tick
-from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
+from tailrace.jobs.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job
 from tests.kit import (
     PATIENCE,

@@ -6,22 +6,22 @@ import pytest
 from django.db import connection
 
 from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
-from tailrace.domains.photos.deletion.originals import find_expired
+from tailrace.domains.photos.clustering.sweeping.inactive import find_inactive_gatherings
+from tailrace.domains.photos.clustering.sweeping.inconsistent import (
+    find_inconsistent_gatherings,
+    repair_gatherings,
+)
+from tailrace.domains.photos.clustering.sweeping.unassigned import (
+    find_unassigned_photos,
+    requeue_photos_for_clustering,
+)
 from tailrace.domains.photos.invariants import (
     ActiveGatheringsGrow,
     GatheringsAreTheirPhotos,
     PhotosGather,
 )
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.sweeping.inactive import find_inactive_gatherings
-from tailrace.domains.photos.sweeping.inconsistent import (
-    find_inconsistent_gatherings,
-    repair_gatherings,
-)
-from tailrace.domains.photos.sweeping.unassigned import (
-    find_unassigned_photos,
-    requeue_photos_for_clustering,
-)
+from tailrace.domains.photos.uploads.deletion.originals import find_expired
 from tests.jobs.engine.plans.test_plans import explain, frugal, nodes
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 

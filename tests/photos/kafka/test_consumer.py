@@ -12,9 +12,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from tailrace.domains.photos.kafka import producer as producers
-from tailrace.domains.photos.kafka.consumer import PhotoConsumer
-from tailrace.domains.photos.kafka.incoming import MalformedMessage, store_message
+from tailrace.domains.photos.exchange.kafka import producer as producers
+from tailrace.domains.photos.exchange.kafka.consumer import PhotoConsumer
+from tailrace.domains.photos.exchange.kafka.incoming import MalformedMessage, store_message
 from tailrace.domains.photos.models import Photo
 from tailrace.events.models import Event
 from tests.kit import PATIENCE, ROOT, wait_until
@@ -30,8 +30,8 @@ OPTIONS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "300"}
 CLOSE_SOON = """
 import django
 django.setup()
-from tailrace.events.subcommands import call_subcommand
-from tailrace.domains.photos.kafka import consumer
+from tailrace.events.management.subcommands import call_subcommand
+from tailrace.domains.photos.exchange.kafka import consumer
 consumer.CLOSE_SECONDS = 1
 call_subcommand("photos_inlet")
 """

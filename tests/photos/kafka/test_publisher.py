@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tailrace.domains.photos.kafka import producer as producers
-from tailrace.domains.photos.kafka.message import Message
+from tailrace.domains.photos.exchange.kafka import producer as producers
+from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Attempt, Breaker

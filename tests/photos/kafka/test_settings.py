@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.config.devserver import processes
-from tailrace.domains.photos.kafka.settings import KafkaSettings
+from tailrace.domains.photos.exchange.kafka.settings import KafkaSettings
 from tests.kit import ROOT
 
 pytestmark = pytest.mark.once
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 def start(*before: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Start as each of our processes does."""
-    code = "; ".join([*before, "from tailrace.config import boot", "boot.start()"])
+    code = "; ".join([*before, "from tailrace.config.startup import boot", "boot.start()"])
     env = {**os.environ, "DATABASE_URL": "postgres://h/x", "BROKER_URL": "redis://h"}
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -74,9 +74,9 @@ def test_brokers_without_the_package_stop_the_boot() -> None:
 
 def test_nothing_imports_the_package_until_it_is_used() -> None:
     code = (
-        "import django; django.setup(); import sys; from tailrace.jobs import registry;"
+        "import django; django.setup(); import sys; from tailrace.jobs.engine import registry;"
         " registry.discover();"
-        "import tailrace.domains.photos.kafka.consumer; assert 'confluent_kafka' not in sys.modules"
+        "import tailrace.domains.photos.exchange.kafka.consumer; assert 'confluent_kafka' not in sys.modules"
     )
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True, timeout=300)

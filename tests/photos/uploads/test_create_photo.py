@@ -18,7 +18,7 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Notification
-from tailrace.subscriptions.rendering import event_text
+from tailrace.subscriptions.notifications.rendering import event_text
 from tests.kit import ROOT, at_once
 
 GOOD = {"lat": 52.5, "lon": 13.4, "storage_key": "k", "caption": "us"}

@@ -14,8 +14,8 @@ from PIL.TiffImagePlugin import IFDRational
 
 from tailrace.db import clock as events_clock
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads import storage
 from tailrace.domains.photos.uploads.cleanup import delete_uploads, find_ended_uploads
+from tailrace.domains.photos.uploads.pictures import storage
 from tailrace.events.models import Event
 from tests.photos.pictures import (
     BERLIN,

@@ -8,7 +8,7 @@ from itertools import product
 from django.conf import settings
 
 from tailrace.db import clock
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
 from tests.properties.machine.recording import Row, writes_after

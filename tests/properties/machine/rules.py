@@ -1,6 +1,6 @@
 """What the tables never contain, whatever happens."""
 
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.states import LIVE, UNSTARTED
 from tests.properties.machine.recording import execute
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze

@@ -19,9 +19,9 @@ from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.engine import drain
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.maintenance import tick
-from tailrace.jobs.maintenance.check_all import check_all
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweeping.check_all import check_all
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.states import FINISHED, LIVE, State

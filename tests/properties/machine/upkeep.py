@@ -3,8 +3,10 @@
 from hypothesis import strategies as st
 
 from tailrace.db import clock
-from tailrace.jobs.maintenance import prune, rescue, sweep, tick
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.pruning import prune
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.properties.machine.steps import Steps, action, times
 

@@ -5,11 +5,10 @@ from collections.abc import Container, Sequence
 from hypothesis import note
 from hypothesis import strategies as st
 
-from tailrace.jobs import registry
-from tailrace.jobs.engine import drain
+from tailrace.jobs.engine import drain, registry
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.engine.claiming.claim import Limits
-from tailrace.jobs.engine.renew import renew
+from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import CancelRequested, LeaseLost

@@ -4,8 +4,8 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from tailrace.domains.protection.models import Alert, PropertyChange, WatchedProperty
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.places import Place, address_of, lot_of
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.places import Place, address_of, lot_of
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Plan, PlanSubscription

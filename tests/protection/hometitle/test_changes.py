@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import PropertyChange, PropertySnapshot
-from tailrace.domains.protection.properties import save
-from tailrace.domains.protection.properties.names import normalised
+from tailrace.domains.protection.services.properties import save
+from tailrace.domains.protection.services.properties.names import normalised
 from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import add, alerts, changes
 from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer

@@ -11,10 +11,10 @@ from django.db import connection
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
-from tailrace.domains.protection.properties import watch
-from tailrace.domains.protection.properties.documents import Document, Reading
-from tailrace.domains.protection.properties.places import lot_of
-from tailrace.domains.protection.properties.save import save
+from tailrace.domains.protection.services.properties import watch
+from tailrace.domains.protection.services.properties.documents import Document, Reading
+from tailrace.domains.protection.services.properties.places import lot_of
+from tailrace.domains.protection.services.properties.save import save
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans import status

@@ -9,8 +9,8 @@ from pytest_django.fixtures import Settings
 
 from tailrace.domains.protection.handlers import hometitle_monitor
 from tailrace.domains.protection.models import DeedFeed, WatchedProperty
-from tailrace.domains.protection.properties.places import address_of, lot_of
-from tailrace.domains.protection.providers import soda as provider
+from tailrace.domains.protection.services.properties.places import address_of, lot_of
+from tailrace.domains.protection.services.providers import soda as provider
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Job, Schedule

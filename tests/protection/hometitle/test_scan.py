@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
-from tailrace.domains.protection.properties import due
-from tailrace.domains.protection.properties.places import lot_of
+from tailrace.domains.protection.services.properties import due
+from tailrace.domains.protection.services.properties.places import lot_of
 from tailrace.jobs.models import Attempt, Breaker, Job
 from tests.protection.hometitle.kit import (
     SCAN,
@@ -110,7 +110,7 @@ def test_a_wrong_token_fails_at_once_and_names_the_settings(
 
 def test_a_missing_dataset_fails_at_once_and_names_it(ann: User, scan: Scan, monkeypatch) -> None:
     add(ann)
-    monkeypatch.setattr("tailrace.domains.protection.providers.soda.LEGALS", "aaaa-bbbb")
+    monkeypatch.setattr("tailrace.domains.protection.services.providers.soda.LEGALS", "aaaa-bbbb")
     job = scan(ann)
     assert job.state == "failed"
     assert "has no dataset aaaa-bbbb: check PROTECTION_SODA_URL" in job.error

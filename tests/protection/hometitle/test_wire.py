@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from asgiref.sync import async_to_sync
 
-from tailrace.domains.protection.properties.documents import Reading
-from tailrace.domains.protection.properties.places import (
+from tailrace.domains.protection.services.properties.documents import Reading
+from tailrace.domains.protection.services.properties.places import (
     InvalidPlace,
     Place,
     address_of,
@@ -15,7 +15,7 @@ from tailrace.domains.protection.properties.places import (
     lot_of,
     street_spellings,
 )
-from tailrace.domains.protection.providers.soda import Acris, quoted
+from tailrace.domains.protection.services.providers.soda import Acris, quoted
 from tailrace.jobs.destinations.source_errors import SourceRefuses
 from tests.protection.hometitle.kit import ADDRESS, LOT
 from tests.servers.soda import LEGALS, SodaServer
@@ -126,7 +126,7 @@ def test_the_server_would_notice_a_value_that_breaks_out(
     soda: SodaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tailrace.domains.protection.providers.soda.quoted", lambda text: f"'{text}'"
+        "tailrace.domains.protection.services.providers.soda.quoted", lambda text: f"'{text}'"
     )
     soda.deed("theirs", ["A"], street="OTHER STREET")
     place = Place(3, street_number="12", street_name="X') OR street_name IN ('OTHER STREET")

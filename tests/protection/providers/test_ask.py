@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from tailrace.domains.protection.providers import ask as ask_module
-from tailrace.domains.protection.providers.admission import admission
-from tailrace.domains.protection.providers.ask import Answer, Provider, ask
+from tailrace.domains.protection.services.providers import ask as ask_module
+from tailrace.domains.protection.services.providers.admission import admission
+from tailrace.domains.protection.services.providers.ask import Answer, Provider, ask
 from tailrace.jobs.destinations import rate_limit
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.models import Breaker

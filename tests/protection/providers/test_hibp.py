@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 import pytest
 from asgiref.sync import async_to_sync
 
-from tailrace.config.variables import PlatformSettings
+from tailrace.config.platform_settings.variables import PlatformSettings
 from tailrace.domains.protection.models import Kind
-from tailrace.domains.protection.providers import hibp as client
-from tailrace.domains.protection.providers.plain_text import plain_text
-from tailrace.domains.protection.providers.source import ValueNotAccepted, all_sources
+from tailrace.domains.protection.services.providers import hibp as client
+from tailrace.domains.protection.services.providers.plain_text import plain_text
+from tailrace.domains.protection.services.providers.source import ValueNotAccepted, all_sources
 from tailrace.domains.protection.settings import ProtectionSettings
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
 from tests.servers.hibp import KEY, HibpService, document, error, make_breach

@@ -8,9 +8,9 @@ import yaml
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import RemovalRequest
-from tailrace.domains.protection.removals import decisions
-from tailrace.domains.protection.removals.moves import MAIL_QUEUE, QUEUE
-from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.services.removals import decisions
+from tailrace.domains.protection.services.removals.moves import MAIL_QUEUE, QUEUE
+from tailrace.domains.protection.services.removals.person import Person
 from tests.servers.broker import NOBODY, DataBroker
 
 QUEUES = (QUEUE, MAIL_QUEUE)

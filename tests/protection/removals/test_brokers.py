@@ -3,13 +3,13 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from tailrace.domains.protection.removals.brokers import (
+from tailrace.domains.protection.services.removals.brokers import (
     SAMPLES,
     InvalidBrokers,
     all_brokers,
     find_broker,
 )
-from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.services.removals.person import Person
 from tests.protection.removals.kit import ANN, form_entry, write_brokers
 from tests.servers.broker import DataBroker
 

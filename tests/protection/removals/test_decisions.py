@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import Alert, RemovalRequest
-from tailrace.domains.protection.removals import decisions
-from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.services.removals import decisions
+from tailrace.domains.protection.services.removals.person import Person
 from tests.protection.removals.kit import ANN, DAY, form_entry, history, now, started
 
 pytestmark = pytest.mark.django_db

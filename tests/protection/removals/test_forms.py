@@ -6,8 +6,8 @@ import pytest
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import Alert
-from tailrace.domains.protection.removals import decisions
-from tailrace.domains.protection.removals.brokers import Confirmation
+from tailrace.domains.protection.services.removals import decisions
+from tailrace.domains.protection.services.removals.brokers import Confirmation
 from tailrace.jobs.models import Job
 from tests.protection.removals.kit import DAY, HOUR, form_entry, history, now, started
 from tests.servers.broker import page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from tailrace.domains.protection.removals.moves import QUEUE
+from tailrace.domains.protection.services.removals.moves import QUEUE
 from tailrace.jobs.models import Job
 from tests.kit import wait_until, worker
 from tests.protection.removals.kit import history, now, started

@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.domains.protection.models import RemovalRequest
-from tailrace.domains.protection.removals import board, decisions
+from tailrace.domains.protection.services.removals import board, decisions
 from tests.protection.removals.kit import ANN, DAY, form_entry, now, started
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words

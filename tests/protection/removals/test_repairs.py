@@ -4,8 +4,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from tailrace.domains.protection.invariants import RemovalsByNewestKey, RemovalsHaveTheirJob
-from tailrace.domains.protection.removals.moves import QUEUE
-from tailrace.domains.protection.removals.person import decrypted
+from tailrace.domains.protection.services.removals.moves import QUEUE
+from tailrace.domains.protection.services.removals.person import decrypted
 from tailrace.jobs.models import Job
 from tests.protection.removals.kit import ANN, DAY, form_entry, history, now, started
 

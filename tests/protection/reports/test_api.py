@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import Report
-from tailrace.domains.protection.reports.requests import HANDLER
+from tailrace.domains.protection.services.reports.requests import HANDLER
 from tailrace.jobs.models import Job
 from tests.kit import at_once
 from tests.protection.kit import make_report

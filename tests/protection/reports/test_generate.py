@@ -12,7 +12,6 @@ import pytest
 from django.contrib.auth.models import User
 from pypdf import PdfReader
 
-from tailrace.domains.protection.checks import libraries_are_installed
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.invariants import FilesHaveOwners
 from tailrace.domains.protection.models import (
@@ -25,10 +24,11 @@ from tailrace.domains.protection.models import (
     StoredFile,
 )
 from tailrace.domains.protection.models.breach import ExposureState
-from tailrace.domains.protection.reports import generate, libraries, pdf, requests, section
-from tailrace.domains.protection.reports.period import Period
-from tailrace.domains.protection.reports.sections import alerts
-from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.platform.checks import libraries_are_installed
+from tailrace.domains.protection.services.reports import generate, libraries, pdf, requests, section
+from tailrace.domains.protection.services.reports.period import Period
+from tailrace.domains.protection.services.reports.sections import alerts
+from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.web.accounts.deletion import delete_account, request_deletion

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import Report
-from tailrace.domains.protection.reports.requests import HANDLER
+from tailrace.domains.protection.services.reports.requests import HANDLER
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Plan, PlanJob

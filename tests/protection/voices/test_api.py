@@ -6,8 +6,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 
 from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
-from tailrace.domains.protection.voices.uploads import HANDLER
-from tailrace.domains.protection.voices.wav import MOST_BYTES
+from tailrace.domains.protection.services.voices.uploads import HANDLER
+from tailrace.domains.protection.services.voices.wav import MOST_BYTES
 from tests.protection.voices.sounds import LOW, speech, wav
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem

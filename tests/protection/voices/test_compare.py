@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.handlers import voiceprint_batch
 from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
-from tailrace.domains.protection.voices import comparing, spectra, uploads
-from tailrace.domains.protection.voices.uploads import HANDLER
-from tailrace.domains.protection.voices.wav import BrokenFile, read_wav
+from tailrace.domains.protection.services.voices import comparing, spectra, uploads
+from tailrace.domains.protection.services.voices.uploads import HANDLER
+from tailrace.domains.protection.services.voices.wav import BrokenFile, read_wav
 from tailrace.jobs.models import Job
 from tailrace.web.accounts.deletion import delete_account, request_deletion
 from tailrace.web.uploads.errors import UploadRejected

@@ -6,7 +6,7 @@ from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
-from tailrace.domains.protection.voices.uploads import HANDLER
+from tailrace.domains.protection.services.voices.uploads import HANDLER
 from tests.protection.kit import again
 from tests.protection.voices.sounds import LOW, speech, wav
 from tests.subscriptions.sample_domain import person

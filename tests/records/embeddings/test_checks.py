@@ -6,7 +6,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
-from tailrace.domains.records.embeddings.settings import EmbeddingsSettings
+from tailrace.domains.records.search.embeddings.settings import EmbeddingsSettings
 from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights
 
 

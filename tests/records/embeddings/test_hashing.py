@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tailrace.domains.records.embeddings.hashing import HashingModel, words_of
+from tailrace.domains.records.search.embeddings.hashing import HashingModel, words_of
 from tests.kit import ROOT
 from tests.records.embeddings.test_transformer import cosine
 
@@ -29,7 +29,7 @@ def test_case_and_accents_do_not_matter() -> None:
 
 def test_every_process_gives_the_same_vector() -> None:
     code = f"""if True:
-        from tailrace.domains.records.embeddings.hashing import HashingModel
+        from tailrace.domains.records.search.embeddings.hashing import HashingModel
         print(HashingModel(256).encode([{RIVER!r}])[0])"""
     printed = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.domains.records.embeddings.folder import read_folder
-from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
-from tailrace.domains.records.embeddings.transformer import TransformerModel
+from tailrace.domains.records.search.embeddings.folder import read_folder
+from tailrace.domains.records.search.embeddings.model import EmbeddingModel, ModelUnusable, Vector
+from tailrace.domains.records.search.embeddings.transformer import TransformerModel
 from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights, onnx_folder
 
 TEXTS = [

@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from tailrace.db.query import execute, query
-from tailrace.domains.records.indexing import embedding_indexes, pgvector, reindexing
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.invariants import models
 from tailrace.domains.records.models import EmbeddingIndex, KeywordEntry, Record, VectorEntry
-from tailrace.domains.records.visibility import visible_records
+from tailrace.domains.records.models.visibility import visible_records
+from tailrace.domains.records.search.indexing import embedding_indexes, pgvector, reindexing
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.models import Job
 from tests.records.embeddings.folders import onnx_folder

@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import KeywordEntry, Record
-from tailrace.domains.records.visibility import visible_records
+from tailrace.domains.records.models.visibility import visible_records
+from tailrace.domains.records.search.indexing.backends import backends
 from tests.records.kit import record
 
 pytestmark = pytest.mark.django_db

@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from tailrace.db.query import execute
-from tailrace.domains.records.indexing import pgvector
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import EmbeddingIndex, Record, VectorEntry
-from tailrace.domains.records.visibility import visible_records
+from tailrace.domains.records.models.visibility import visible_records
+from tailrace.domains.records.search.indexing import pgvector
+from tailrace.domains.records.search.indexing.backends import backends
 from tests.records.embeddings.folders import onnx_folder
 from tests.records.kit import record
 

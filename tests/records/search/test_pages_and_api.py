@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.search.indexing.backends import backends
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem

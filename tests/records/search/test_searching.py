@@ -5,9 +5,9 @@ from django.contrib.auth.models import Permission, User
 from pytest_django.fixtures import Settings
 
 from tailrace.db.query import execute
-from tailrace.domains.records.indexing.backends import backends
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.domains.records.search.searching import (
     InvalidSearch,
     Results,

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 
 from tailrace.db.query import database_now
 from tailrace.domains.records.models import Deposition, Source
-from tailrace.domains.records.source_upkeep import trial
 from tailrace.domains.records.sources.requests import PULL, schedule_name, sync_schedules
+from tailrace.domains.records.sources.upkeep import trial
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job, Schedule
 from tailrace.net.sample_server import Response

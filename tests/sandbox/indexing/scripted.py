@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from django.db.models import QuerySet
 
 from tailrace.domains.records.handlers.index_record import IndexRecord
-from tailrace.domains.records.indexing.backends import IndexBackend
 from tailrace.domains.records.models import Record
+from tailrace.domains.records.search.indexing.backends import IndexBackend
 from tests.sandbox.models import Effect
 
 VARIABLE = "SANDBOX_INDEX"

@@ -12,11 +12,11 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Max
 
+from tailrace.events.catalog.topics import topic_name
 from tailrace.events.models import Event
 from tailrace.events.readers import NOBODY, UNDECIDED
-from tailrace.events.topics import topic_name
 from tailrace.subscriptions.api import changes, events
-from tailrace.web.api.waiting import waiting
+from tailrace.web.api.requests.waiting import waiting
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.subscriptions.sample_domain import (
     Gala,

@@ -11,7 +11,8 @@ from standardwebhooks import Webhook
 
 from tailrace.db.query import database_now
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.webhook import endpoints, message_list
+from tailrace.subscriptions.channels.webhook.history import message_list
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint
 from tests.servers.web import Response, Server, serving
 from tests.subscriptions.channels.webhook.kit import TEST, sent_test

@@ -10,8 +10,8 @@ from django.http import HttpResponse
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.api import cloudevents
-from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
+from tailrace.subscriptions.api.recording import cloudevents
+from tailrace.subscriptions.api.recording.cloudevents import BATCHED, STRUCTURED
 from tests.kit import at_once
 from tests.web.program import Program, problem, program
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tailrace.events.topics import topic_names
-from tailrace.subscriptions.audience import preview
+from tailrace.events.catalog.topics import topic_names
 from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notifications.audience import preview
 from tests.kit import at_once
 from tests.subscriptions.sample_domain import (
     FIRST,

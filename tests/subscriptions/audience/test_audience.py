@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import Block, EventSubscription, GroupAddress
+from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tailrace.subscriptions.types.recipient import Recipient
 from tests.subscriptions.sample_domain import (
     FIRST,
@@ -79,7 +79,7 @@ def test_a_subscription_for_a_type_beats_one_for_its_family() -> None:
 
 
 def _family() -> str:
-    from tailrace.events.topics import topic_names
+    from tailrace.events.catalog.topics import topic_names
 
     return topic_names(Premiere)[-2]
 

@@ -11,13 +11,13 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tailrace.events.catalog.topics import topic_names
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
-from tailrace.events.topics import topic_names
-from tailrace.subscriptions.audience.explain import explain
-from tailrace.subscriptions.audience.resolve import audiences, events_of_subscription
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import Block, EventSubscription, GroupAddress
+from tailrace.subscriptions.notifications.audience.explain import explain
+from tailrace.subscriptions.notifications.audience.resolve import audiences, events_of_subscription
 from tailrace.subscriptions.types import roles
 from tests.subscriptions.sample_domain import (
     FIRST,

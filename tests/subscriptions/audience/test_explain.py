@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import Group
 
 from tailrace.events.readers import Readers
-from tailrace.subscriptions.audience.explain import explain
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import Block, EventSubscription
+from tailrace.subscriptions.notifications.audience.explain import explain
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,

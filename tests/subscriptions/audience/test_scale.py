@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.audience import history
 from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.notifications.audience import history
 from tailrace.subscriptions.types.roles import Receivers
 from tests.subscriptions.sample_domain import FIRST, holders, publish_event, subscribe
 

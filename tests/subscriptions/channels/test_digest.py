@@ -163,8 +163,8 @@ def test_more_than_twenty_mails_in_ten_minutes_become_a_digest(smtp, run_jobs, c
 
 
 def test_notify_that_runs_twice_neither_counts_nor_keeps_twice(run_jobs) -> None:
-    from tailrace.subscriptions.audience.resolve import audiences
-    from tailrace.subscriptions.notify.notifications import notify_recipients
+    from tailrace.subscriptions.notifications.audience.resolve import audiences
+    from tailrace.subscriptions.notifications.notify.notifications import notify_recipients
 
     ann = person("ann")
     assign_role(FIRST, ann)

@@ -9,9 +9,9 @@ from django.core.management import CommandError
 from django.test import Client
 
 from tailrace.db import clock as events_clock
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.readers import Readers
-from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS, make_feed
 from tailrace.subscriptions.invariants.notifications import (
     FeedsAreShort,

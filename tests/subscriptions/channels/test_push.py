@@ -85,8 +85,8 @@ def test_one_job_per_browser_and_another_cannot_read_it(
     from cryptography.exceptions import InvalidTag
     from http_ece import ECEException
 
-    from tailrace.subscriptions.audience.resolve import audiences
     from tailrace.subscriptions.channels.push.channel import Push
+    from tailrace.subscriptions.notifications.audience.resolve import audiences
 
     with serving(lambda request: Response(201)) as server:
         ann, browser, device = with_browser(f"{server.url}/1")
@@ -192,7 +192,7 @@ def test_a_message_is_cut_to_what_services_take(run_jobs) -> None:
 
 
 def test_after_a_kill_the_same_topic_is_pushed_again(run_jobs, clock) -> None:
-    from tailrace.jobs.maintenance import rescue
+    from tailrace.jobs.maintenance.ticking import rescue
 
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)
@@ -286,7 +286,7 @@ def test_nobody_has_browsers_without_end(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_make_vapid_keys_prints_a_pair_that_is_taken(settings, capsys) -> None:
-    from tailrace.events.subcommands import call_subcommand
+    from tailrace.events.management.subcommands import call_subcommand
 
     call_subcommand("make_vapid_keys")
     lines = capsys.readouterr().out.splitlines()

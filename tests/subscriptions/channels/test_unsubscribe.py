@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from tailrace.subscriptions.models import EventSubscription
-from tailrace.subscriptions.preferences.mute import mute, unmute
+from tailrace.subscriptions.notifications.preferences.mute import mute, unmute
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 PREMIERES = "“A play was shown for the first time” as stage owner"

@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from django.test import Client
 
 from tailrace.db import clock as events_clock
-from tailrace.events.subcommands import call_subcommand
+from tailrace.events.management.subcommands import call_subcommand
 from tailrace.subscriptions.models import EventSubscription
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 

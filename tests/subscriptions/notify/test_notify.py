@@ -1,4 +1,4 @@
-"""tailrace.subscriptions.notify: one notification per recipient, one job per recipient and
+"""tailrace.subscriptions.notifications.notify: one notification per recipient, one job per recipient and
 channel."""
 
 import pytest
@@ -7,7 +7,6 @@ from django.contrib.auth.models import Group
 from tailrace.events.publish import Recorded
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import State
-from tailrace.subscriptions.audience.resolve import audiences
 from tailrace.subscriptions.channels.mail import transport
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import (
@@ -17,7 +16,8 @@ from tailrace.subscriptions.models import (
     InboxItem,
     Notification,
 )
-from tailrace.subscriptions.notify.notifications import notify_recipients
+from tailrace.subscriptions.notifications.audience.resolve import audiences
+from tailrace.subscriptions.notifications.notify.notifications import notify_recipients
 from tests.servers.smtp import mail_server
 from tests.subscriptions.sample_domain import (
     FIRST,

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tailrace.events.topics import family_of
+from tailrace.events.catalog.topics import family_of
 from tailrace.jobs.destinations import breaker
-from tailrace.subscriptions.channels.webhook import endpoints, filters, message_list, messages
+from tailrace.subscriptions.channels.webhook.history import message_list, messages
+from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
 from tailrace.subscriptions.models import Delivery, Endpoint
 from tailrace.subscriptions.pages import endpoints as endpoints_page
 from tests.servers.web import Response, serving

@@ -14,7 +14,7 @@ from django.test import Client
 
 from tailrace.subscriptions.channels.push import vapid
 from tailrace.subscriptions.models import ApiToken, Block, Device, Preferences
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, confirm_session, words
 

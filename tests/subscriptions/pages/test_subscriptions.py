@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from tailrace.events.readers import Readers
 from tailrace.jobs.models import Bucket
 from tailrace.subscriptions.models import EventSubscription, Notification
-from tailrace.subscriptions.preferences import options
+from tailrace.subscriptions.notifications.preferences import options
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,

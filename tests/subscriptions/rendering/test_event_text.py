@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from django.template import engines
 
-from tailrace.subscriptions.rendering import event_text
-from tailrace.subscriptions.rendering.event_text import _report_missing, render_event
+from tailrace.subscriptions.notifications.rendering import event_text
+from tailrace.subscriptions.notifications.rendering.event_text import _report_missing, render_event
 from tests.subscriptions.sample_domain import Gala, Premiere, publish_event
 
 pytestmark = pytest.mark.django_db

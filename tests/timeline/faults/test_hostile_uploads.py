@@ -231,9 +231,9 @@ def test_an_empty_file_is_refused_at_once(ann: User, import_folder: Path) -> Non
 
 MEASURED = """
 import resource, sys
-from tailrace.domains.timeline.imports.reading import read_points
-from tailrace.domains.timeline.parsing.file_errors import FileError
-from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.reading import read_points
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     with open(path, "rb") as file:

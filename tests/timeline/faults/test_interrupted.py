@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 from django.db import connections
 
 from tailrace.db.query import query
-from tailrace.domains.timeline.imports import decisions, repairs, staging
-from tailrace.domains.timeline.imports.deletion import delete_some_of
+from tailrace.domains.timeline.imports import decisions, staging
+from tailrace.domains.timeline.imports.upkeep import repairs
+from tailrace.domains.timeline.imports.upkeep.deletion import delete_some_of
 from tailrace.domains.timeline.models import Device, Import, Point
 from tests.kit import sessions_that_wait, wait_until
 from tests.subscriptions.sample_domain import person

@@ -9,9 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.unpack import Limits, members
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import FileError
-from tailrace.domains.timeline.parsing.unpack import Limits, members
 from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from tailrace.domains.timeline.imports.reading import read_points
-from tailrace.domains.timeline.parsing.file_errors import FileError
-from tailrace.domains.timeline.parsing.tally import Tally
-from tailrace.domains.timeline.parsing.unpack import Limits
-from tailrace.domains.timeline.parsing.values import iso_time
-from tailrace.domains.timeline.points import Point
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.parsing.unpack import Limits
+from tailrace.domains.timeline.imports.files.parsing.values import iso_time
+from tailrace.domains.timeline.imports.files.reading import read_points
+from tailrace.domains.timeline.points.points import Point
 
 TRACKS = Path(__file__).parents[2] / "data" / "tracks"
 LATEST = iso_time("2026-03-01T00:00:00Z")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.domains.timeline.parsing import json_stream
+from tailrace.domains.timeline.imports.files.parsing import json_stream
 from tests.timeline.formats.reading import TRACKS, read
 
 RECORDS = [

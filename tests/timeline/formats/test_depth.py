@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tests.timeline.formats.reading import read
 
 AROUND = range(900, 1006, 2)

@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from tailrace.domains.timeline.imports.reading import all_formats, detect
-from tailrace.domains.timeline.parsing.file_errors import UnknownFormat
+from tailrace.domains.timeline.imports.files.parsing.file_errors import UnknownFormat
+from tailrace.domains.timeline.imports.files.reading import all_formats, detect
 from tests.timeline.formats.reading import TRACKS, read
 
 NAMES = {

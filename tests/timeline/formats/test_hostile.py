@@ -7,12 +7,16 @@ from itertools import chain
 
 import pytest
 
-from tailrace.domains.timeline.formats.base import Format
-from tailrace.domains.timeline.imports.reading import detect
-from tailrace.domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
-from tailrace.domains.timeline.parsing.json_stream import ITEM_LIMIT
-from tailrace.domains.timeline.parsing.tally import Tally
-from tailrace.domains.timeline.points import Point
+from tailrace.domains.timeline.imports.files.formats.base import Format
+from tailrace.domains.timeline.imports.files.parsing.file_errors import (
+    FileError,
+    LimitExceeded,
+    Malformed,
+)
+from tailrace.domains.timeline.imports.files.parsing.json_stream import ITEM_LIMIT
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.reading import detect
+from tailrace.domains.timeline.points.points import Point
 from tests.timeline.formats.reading import LATEST
 
 MB = 1_000_000
@@ -86,8 +90,8 @@ def test_it_is_refused_with_the_place_and_what_came_before(name: str) -> None:
 
 MEASURED = """
 import resource, sys
-from tailrace.domains.timeline.parsing.file_errors import FileError
-from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tests.timeline.formats.reading import LATEST
 from tests.timeline.formats.test_hostile import Endless, HOSTILE, format_of
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.domains.timeline.parsing import held_lists, json_stream
-from tailrace.domains.timeline.parsing.file_errors import LimitExceeded, Malformed
+from tailrace.domains.timeline.imports.files.parsing import held_lists, json_stream
+from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
 from tests.timeline.formats.reading import read
 
 COUNT = 5000

@@ -1,6 +1,6 @@
 import pytest
 
-from tailrace.domains.timeline.parsing.file_errors import LimitExceeded, Malformed
+from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
 from tests.timeline.formats.reading import at, read
 
 LINE = (

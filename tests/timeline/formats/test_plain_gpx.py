@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tests.timeline.formats.reading import Result, read
 
 HEAD = '<?xml version="1.0"?>\n<gpx version="1.1"><trk><trkseg>\n'

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.domains.timeline.formats.records import Records
-from tailrace.domains.timeline.parsing.file_errors import Malformed
-from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.formats.records import Records
+from tailrace.domains.timeline.imports.files.parsing.file_errors import Malformed
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tests.timeline.formats.reading import LATEST, at, read
 
 GOOD = {"timestamp": "2022-01-12T17:18:24.190Z", "latitudeE7": 1, "longitudeE7": 2}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.domains.timeline.parsing.file_errors import Malformed
-from tailrace.domains.timeline.parsing.json_stream import CHUNK, JsonStream
-from tailrace.domains.timeline.parsing.whole_items import WholeItems
+from tailrace.domains.timeline.imports.files.parsing.file_errors import Malformed
+from tailrace.domains.timeline.imports.files.parsing.json_stream import CHUNK, JsonStream
+from tailrace.domains.timeline.imports.files.parsing.whole_items import WholeItems
 from tests.timeline.formats.reading import read
 
 GOOD = {"latitudeE7": 1, "longitudeE7": 2, "timestamp": "2022-01-12T17:18:24.190Z"}

@@ -8,11 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import database_now
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.inspection.search import find
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.search import find
 from tailrace.jobs.states import REPLAYABLE, State
 from tailrace.web.api.jobs import filters, schemas
-from tailrace.web.api.waiting import WaitingPlaces, waiting
+from tailrace.web.api.requests.waiting import WaitingPlaces, waiting
 from tests.jobs import operators
 from tests.kit import at_once, wait_until
 from tests.sandbox.handlers import Requested

@@ -10,7 +10,7 @@ from tailrace.db import clock
 from tailrace.jobs.inspection.queue_states import MEANINGS
 from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Job, Queue
-from tailrace.jobs.panels import Queues
+from tailrace.jobs.platform.panels import Queues
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import operator
 from tests.web.program import Program, problem, program

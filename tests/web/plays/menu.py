@@ -1,3 +1,3 @@
-from tailrace.web.menu import PageLink
+from tailrace.web.pages.menu import PageLink
 
 PAGE_LINKS = [PageLink("Backstage", "admin:index")]

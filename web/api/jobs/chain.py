@@ -7,10 +7,10 @@ from django.http import HttpRequest
 from ninja import Router
 
 from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
-from tailrace.events.visibility import may_read
-from tailrace.jobs.chain import Node, chain_of
-from tailrace.jobs.visibility import VIEW_JOB
+from tailrace.jobs.inspection.details.chain import Node, chain_of
+from tailrace.jobs.inspection.visibility import VIEW_JOB
 from tailrace.web.api.auth import Caller, Needs, caller
 from tailrace.web.api.jobs.queue_schemas import ChainedEvent, ChainOut
 from tailrace.web.api.jobs.schemas import JobOut

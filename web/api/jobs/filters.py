@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from tailrace.jobs.inspection.flow import flow_of
+from tailrace.db.pagination import decode
+from tailrace.jobs.inspection.details.flow import flow_of
+from tailrace.jobs.inspection.search.find import SearchResult, scans
+from tailrace.jobs.inspection.search.terms import Terms
 from tailrace.jobs.models import Job
-from tailrace.jobs.search.find import SearchResult, scans
-from tailrace.jobs.search.terms import Terms
 from tailrace.jobs.states import State
-from tailrace.web.pagination import decode
 
 WINDOW = 10_000
 """Maximum number of jobs that a page reads if no index serves its filters."""

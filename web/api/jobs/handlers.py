@@ -7,8 +7,8 @@ from ninja import Router
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.payloads import strict_model
-from tailrace.jobs.requests.job_request import all_handlers, permitted_handlers
+from tailrace.jobs.platform.requests.job_request import all_handlers, permitted_handlers
+from tailrace.jobs.runtime.payloads import strict_model
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.jobs.schemas import HandlerOut
 

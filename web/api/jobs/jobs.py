@@ -4,17 +4,18 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router, Status
 
+from tailrace.db.pagination import encode
 from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.inspection.search.find import SearchResult, search
+from tailrace.jobs.inspection.search.terms import InvalidSearch
+from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.jobs.models import Job
-from tailrace.jobs.requests import errors
-from tailrace.jobs.requests.copies import lane_of_copy
-from tailrace.jobs.requests.job_request import JobRequest
-from tailrace.jobs.requests.request_job import Requested, request_job
+from tailrace.jobs.platform.requests import errors
+from tailrace.jobs.platform.requests.copies import lane_of_copy
+from tailrace.jobs.platform.requests.job_request import JobRequest
+from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.jobs.result import poll_times
-from tailrace.jobs.search.find import SearchResult, search
-from tailrace.jobs.search.terms import InvalidSearch
 from tailrace.jobs.states import FINISHED
-from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.idempotency import KeyHeader, key_problems
@@ -30,8 +31,7 @@ from tailrace.web.api.jobs.schemas import (
 )
 from tailrace.web.api.jobs.showing import VERSION_COLUMNS, details, shown, version
 from tailrace.web.api.problems import Problem, find_row, of_faults, wrong_parameter
-from tailrace.web.api.waiting import waiting
-from tailrace.web.pagination import encode
+from tailrace.web.api.requests.waiting import waiting
 
 router = Router()
 READ = Needs("jobs:read", "tailrace_jobs.view_job")

@@ -7,7 +7,7 @@ from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.reschedule import reschedule
-from tailrace.jobs.requests.job_request import wrong_time
+from tailrace.jobs.platform.requests.job_request import wrong_time
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.jobs.schemas import OperatedOut, RescheduleIn
 from tailrace.web.api.problems import Problem, find_row, wrong_field

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Body, Router
 
+from tailrace.db.pagination import InvalidCursor, encode
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import batches
 from tailrace.web.api.auth import Needs, caller
@@ -14,7 +15,6 @@ from tailrace.web.api.jobs.filters import Filters, below, window
 from tailrace.web.api.jobs.schemas import JobOut, ReplayIn, ReplayOut
 from tailrace.web.api.jobs.showing import shown
 from tailrace.web.api.problems import wrong_body, wrong_field
-from tailrace.web.pagination import InvalidCursor, encode
 
 router = Router()
 OPERATE = Needs("jobs:operate", "tailrace_jobs.view_job", batches.PERMISSION, cost=5)

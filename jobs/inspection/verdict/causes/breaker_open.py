@@ -6,7 +6,7 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.destinations import breaker
-from tailrace.jobs.inspection.formatting import count, when
+from tailrace.jobs.inspection.display.formatting import count, when
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 from tailrace.jobs.models import Breaker

@@ -2,10 +2,10 @@ from django.conf import settings
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.verdict.cause import Cause, Check
 from tailrace.jobs.inspection.verdict.facts import Facts
-from tailrace.jobs.maintenance import history
+from tailrace.jobs.maintenance.pruning import history
 
 HOURS = 2
 """Upkeep moves a finished job to the history within an hour, so two hours are late."""

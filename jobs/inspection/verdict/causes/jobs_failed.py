@@ -2,7 +2,7 @@ from datetime import datetime
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.inspection.formatting import count, when
+from tailrace.jobs.inspection.display.formatting import count, when
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 

@@ -3,9 +3,9 @@ from datetime import datetime
 
 from tailrace.db import clock
 from tailrace.db.query import query
-from tailrace.jobs.inspection.formatting import count, duration, when
-from tailrace.jobs.inspection.pools import BUSY_SECONDS, RunningJob, WorkerPool
-from tailrace.jobs.inspection.stats import DUE, OLDEST_DUE
+from tailrace.jobs.inspection.display.formatting import count, duration, when
+from tailrace.jobs.inspection.queues.pools import BUSY_SECONDS, RunningJob, WorkerPool
+from tailrace.jobs.inspection.queues.stats import DUE, OLDEST_DUE
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 

@@ -4,8 +4,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import query
-from tailrace.jobs.inspection.formatting import count, when
-from tailrace.jobs.inspection.stats import DUE
+from tailrace.jobs.inspection.display.formatting import count, when
+from tailrace.jobs.inspection.queues.stats import DUE
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 from tailrace.jobs.models import Queue

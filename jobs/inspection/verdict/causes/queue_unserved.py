@@ -1,5 +1,5 @@
-from tailrace.jobs.inspection.formatting import count
-from tailrace.jobs.inspection.unserved import UnservedQueue
+from tailrace.jobs.inspection.display.formatting import count
+from tailrace.jobs.inspection.queues.unserved import UnservedQueue
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 

@@ -1,5 +1,5 @@
-from tailrace.jobs.inspection.formatting import when
-from tailrace.jobs.inspection.past_retention import most_overdue
+from tailrace.jobs.inspection.display.formatting import when
+from tailrace.jobs.inspection.storage.past_retention import most_overdue
 from tailrace.jobs.inspection.verdict.cause import Cause, Check
 from tailrace.jobs.inspection.verdict.facts import Facts
 

@@ -1,7 +1,7 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
 from tailrace.jobs.maintenance import sync_declared

@@ -1,4 +1,4 @@
-from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.display.formatting import when
 from tailrace.jobs.inspection.storage import Snapshot, oldest_snapshot
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts

@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 from tailrace.db import clock
-from tailrace.jobs.inspection.formatting import duration
+from tailrace.jobs.inspection.display.formatting import duration
 from tailrace.jobs.inspection.verdict.cause import Cause, Check
 from tailrace.jobs.inspection.verdict.facts import Facts
 

@@ -1,13 +1,13 @@
 from datetime import datetime, timedelta
 
 from tailrace.db.query import database_now
-from tailrace.jobs.inspection.formatting import when
-from tailrace.jobs.inspection.other_code import differs_since, workers_of_other_code
+from tailrace.jobs.inspection.display.formatting import when
+from tailrace.jobs.inspection.queues.other_code import differs_since, workers_of_other_code
+from tailrace.jobs.inspection.queues.stats import Worker
 from tailrace.jobs.inspection.recent import Recent
-from tailrace.jobs.inspection.stats import Worker
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.facts import Facts
-from tailrace.jobs.maintenance.code_version import code_version
+from tailrace.jobs.maintenance.workers.code_version import code_version
 
 PATIENCE_SECONDS = 600
 """How long a deploy may take, during which workers of both versions run."""

@@ -7,21 +7,21 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.test import Client, RequestFactory
 
-from tailrace.config.admin_pages import sidebar
+from tailrace.config.admin import sidebar
 from tailrace.config.commands.environment import table
 from tailrace.config.devserver import processes
 from tailrace.config.settings import env
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.types import find_type
-from tailrace.jobs import registry
+from tailrace.jobs.engine import registry
 from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.models import Job
-from tailrace.jobs.overview.panel import all_panels
+from tailrace.jobs.pages.panel import all_panels
 from tailrace.subscriptions.types.channel import all_channels
-from tailrace.web import tokens
+from tailrace.web.accounts import tokens
 from tailrace.web.accounts.personal_data import all_personal_data
 from tailrace.web.api.site import api
-from tailrace.web.menu import all_page_links
+from tailrace.web.pages.menu import all_page_links
 
 
 class Command(BaseCommand):

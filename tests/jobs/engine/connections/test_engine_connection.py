@@ -10,16 +10,17 @@ from structlog.testing import capture_logs
 from tailrace.db import clock, query
 from tailrace.db.connections import ENGINE, engine
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.engine import lease
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.engine.held import HeldClaim
-from tailrace.jobs.engine.renew import renew
+from tailrace.jobs.engine.leases import lease
+from tailrace.jobs.engine.leases.held import HeldClaim
+from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance import rescue, sweep, tick
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Schedule
 from tailrace.jobs.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
 from tailrace.jobs.operations.retry import retry_now

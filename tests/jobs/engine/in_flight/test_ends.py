@@ -13,7 +13,6 @@ from django.db import connection
 
 from tailrace.db import connections
 from tailrace.db.connections import engine as engine_connection
-from tailrace.jobs import shutdown
 from tailrace.jobs.engine import in_flight
 from tailrace.jobs.engine.in_flight import engine, isolation, watchdog
 from tailrace.jobs.engine.in_flight.call import Call
@@ -21,8 +20,9 @@ from tailrace.jobs.engine.in_flight.loop import Loop
 from tailrace.jobs.engine.in_flight.settlement import Settlement
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.runtime import shutdown
 from tailrace.jobs.states import State
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import PATIENCE, claimed, held, repeated, wait_until

@@ -9,12 +9,12 @@ from django.db import connection, connections
 
 from tailrace.db.connections import ENGINE, atomic, engine
 from tailrace.db.query import query
-from tailrace.jobs import registry
-from tailrace.jobs.engine import dependents
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim
-from tailrace.jobs.engine.renew import renew
+from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt

@@ -16,16 +16,19 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import database_now
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs import registry
-from tailrace.jobs.engine import dependents
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection import past_retention, stats
 from tailrace.jobs.inspection.metrics import reading
-from tailrace.jobs.maintenance import backfill, history, prune, rescue, sync_declared, tick
+from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.inspection.storage import past_retention
+from tailrace.jobs.maintenance import backfill, sync_declared
 from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.pruning import history, prune
+from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay

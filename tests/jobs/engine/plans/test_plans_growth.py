@@ -8,9 +8,10 @@ from django.db import connection
 from tailrace.db import connections
 from tailrace.db.query import query
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.invariants import jobs
-from tailrace.jobs.maintenance import rescue, sync_declared
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.invariants import jobs
 from tests.jobs.engine.plans.test_plans_backlog import BACKLOG
 from tests.kit import claimed
 

@@ -8,7 +8,7 @@ from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.inspection.explain.explanation import explain
-from tailrace.jobs.maintenance.rescue import rescue
+from tailrace.jobs.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.undo import undo

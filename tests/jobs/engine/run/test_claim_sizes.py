@@ -3,12 +3,12 @@
 import pytest
 from django.db import connections
 
-from tailrace.jobs import registry
-from tailrace.jobs.engine import pace
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.outcomes import Permanent
 from tailrace.jobs.states import State

@@ -13,7 +13,7 @@ from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.inspection import verdict
 from tailrace.jobs.inspection.verdict.causes import disk_full
-from tailrace.jobs.maintenance import history
+from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
 from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators

@@ -9,7 +9,7 @@ from standardwebhooks import Webhook
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Delivery, Endpoint
 from tests.servers.web import ReceivedRequest
 from tests.subscriptions.sample_domain import FIRST, assign_role, person

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tailrace.db import clock as events_clock
-from tailrace.jobs.maintenance import tick
-from tailrace.jobs.maintenance.rescue import rescue
+from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import State
 from tailrace.net import http_client
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tests.kit import PATIENCE, wait_until, worker
 from tests.servers.raw import conversing, read_request
 from tests.servers.web import ReceivedRequest, Response, serving

@@ -5,8 +5,8 @@ from django.db import connection
 
 from tailrace.jobs.states import State
 from tailrace.net import http_client
-from tailrace.subscriptions.channels.webhook import endpoints
-from tailrace.subscriptions.channels.webhook.endpoints import EndpointError
+from tailrace.subscriptions.channels.webhook.operations import endpoints
+from tailrace.subscriptions.channels.webhook.operations.endpoints import EndpointError
 from tailrace.subscriptions.models import Delivery, Endpoint
 from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
 from tests.subscriptions.channels.webhook.kit import (

@@ -14,11 +14,11 @@ from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Breaker, Job
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint, Notification
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened

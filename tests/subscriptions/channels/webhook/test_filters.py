@@ -2,9 +2,9 @@
 
 import pytest
 
-from tailrace.events.topics import family_of
-from tailrace.subscriptions.channels.webhook import endpoints, filters
-from tailrace.subscriptions.channels.webhook.errors import FilterError
+from tailrace.events.catalog.topics import family_of
+from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
+from tailrace.subscriptions.channels.webhook.operations.errors import FilterError
 from tests.servers.web import serving
 from tests.subscriptions.channels.webhook.kit import BOTH, owner
 from tests.subscriptions.sample_domain import Gala, Premiere, publish_event

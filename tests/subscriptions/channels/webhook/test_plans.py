@@ -11,9 +11,10 @@ from django.db import connection
 from tailrace.db.query import query
 from tailrace.events.models import Event
 from tailrace.events.types import all_types
-from tailrace.subscriptions.audience import preview
-from tailrace.subscriptions.channels.webhook import endpoints, message_list, messages, recovery
+from tailrace.subscriptions.channels.webhook.history import message_list, messages, recovery
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.notifications.audience import preview
 from tests.jobs.engine.plans.test_plans import frugal
 from tests.subscriptions.channels.webhook.kit import FIRST, WEBHOOK, assign_role, owner
 from tests.web.program import Program

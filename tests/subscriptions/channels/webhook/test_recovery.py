@@ -8,8 +8,9 @@ from django.contrib.admin.models import LogEntry
 from tailrace.db.query import database_now
 from tailrace.events.readers import Readers
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.webhook import endpoints, messages, recovery
-from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.history import messages, recovery
+from tailrace.subscriptions.channels.webhook.operations import endpoints
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
 from tailrace.subscriptions.models import Endpoint
 from tests.servers.web import Response, serving
 from tests.subscriptions.channels.webhook.kit import BOTH, WEBHOOK, owner

@@ -9,7 +9,7 @@ from tailrace.db import clock as events_clock
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.states import State
 from tailrace.net import encryption, http_client
-from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Delivery, Endpoint
 from tests.servers.web import ReceivedRequest, Response, Server, serving
 from tests.subscriptions.channels.webhook.kit import (

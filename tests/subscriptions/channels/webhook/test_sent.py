@@ -8,10 +8,10 @@ from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.states import State
 from tailrace.net.signing import new_secret
-from tailrace.subscriptions.audience.resolve import audiences
-from tailrace.subscriptions.channels.webhook import endpoints
 from tailrace.subscriptions.channels.webhook.channel import Webhook
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Delivery, Endpoint, EventSubscription
+from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tests.kit import at_once, wait_until
 from tests.servers.web import ReceivedRequest, serving
 from tests.subscriptions.channels.webhook.kit import (

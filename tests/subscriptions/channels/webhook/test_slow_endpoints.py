@@ -5,8 +5,8 @@ import pytest
 from tailrace.db import clock as events_clock
 from tailrace.jobs.states import State
 from tailrace.net import http_client
-from tailrace.subscriptions.channels.webhook import endpoints
 from tailrace.subscriptions.channels.webhook.channel import Webhook
+from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint
 from tests.servers.raw import hanging
 from tests.servers.web import closed_port, serving

@@ -6,7 +6,7 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.subscriptions.channels.base import Channel
 from tailrace.subscriptions.models import Notification
-from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
 
 class Pigeon(Channel):

@@ -1,0 +1,1 @@
+"""Benchmarks of events and jobs; each is a module with TITLE, run and targets."""

@@ -1,0 +1,1 @@
+"""Error pages, changed templates of the admin, and formats of dates and numbers."""

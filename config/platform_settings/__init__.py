@@ -1,0 +1,1 @@
+"""The environment variables of the platform, and rules for their insecure values."""

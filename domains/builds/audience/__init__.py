@@ -1,0 +1,1 @@
+"""Who may read an event of builds, and who receives it."""

@@ -1,0 +1,1 @@
+"""What the platform asks of builds: admin, menu, panels, roles, processes, commands."""

@@ -1,0 +1,83 @@
+"""Publish events to a Kafka topic, one batch of jobs at a time."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import ClassVar
+
+from django.conf import settings
+
+from tailrace.domains.photos.exchange.kafka.client import KafkaNotInstalled
+from tailrace.domains.photos.exchange.kafka.message import Message
+from tailrace.domains.photos.exchange.kafka.producer import producer
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.destinations.hidden import public_jobs
+from tailrace.jobs.destinations.together import Together
+from tailrace.jobs.handler import ClaimedJob
+
+
+class KafkaPublisher(DestinationHandler[Message]):
+    """Send events to a topic. Without PHOTOS_KAFKA_BROKERS, no jobs are created.
+
+    Each topic is a destination of its own: one topic may be missing or forbidden while another
+    works.
+    """
+
+    concurrency = per_destination = 100
+    max_attempts = 12
+    backoff = Backoff(5, 15, 60, 300, 900, 3600)
+    claim_timeout = 60
+    time_limit = 120
+    takes_hidden: ClassVar[bool] = False
+    """Whether hidden events are sent to the topic, too."""
+
+    def topic(self) -> str:
+        """Return the topic's name."""
+        raise NotImplementedError
+
+    def key(self, event: Recorded) -> str:
+        """Return the message key: messages with the same key keep their order."""
+        raise NotImplementedError
+
+    def wants(self, event: Recorded) -> bool:
+        return bool(settings.PHOTOS_KAFKA_BROKERS)
+
+    def destination(self, job: ClaimedJob) -> str:
+        return self.topic()
+
+    def lane_of(self, destination: str) -> None:
+        return None
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
+        for job in jobs if self.takes_hidden else public_jobs(jobs):
+            if not settings.PHOTOS_KAFKA_BROKERS:
+                job.fail("PHOTOS_KAFKA_BROKERS is not set any more")
+            elif job.event is None:
+                job.fail("its event was deleted")
+            else:
+                yield job, Message.of(job.event, self.topic(), self.key(job.event))
+
+    async def send(self, message: Message) -> DeliveryResult:
+        return await self._produced(message)
+
+    @cached_property
+    def _produced(self) -> Together[Message, DeliveryResult]:
+        return Together(_produce, own_thread=True)
+
+
+def _produce(messages: Sequence[Message]) -> list[DeliveryResult]:
+    try:
+        client = producer()
+    except Exception as error:
+        # The package is missing, or the client rejects its options: exceptions of any type.
+        result = DeliveryResult(DeliveryStatus.UNAVAILABLE, _describe(error))
+        return [result] + [NOT_TRIED] * (len(messages) - 1)
+    return client.send(messages)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, KafkaNotInstalled):
+        return str(error)
+    return f"PHOTOS_KAFKA_OPTION_…: {error}"[:500]

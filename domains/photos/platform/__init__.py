@@ -1,0 +1,1 @@
+"""What the platform asks of photos: admin, menu, panels, personal data, roles, commands."""

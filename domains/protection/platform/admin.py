@@ -1,0 +1,203 @@
+"""The admin of protection: states and counts. Watched values are masked or hidden."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from unfold.decorators import display
+
+from tailrace.domains.protection.alerts.texts import severity_words
+from tailrace.domains.protection.models import (
+    Alert,
+    Borough,
+    Breach,
+    Exposure,
+    PropertyChange,
+    Recording,
+    Report,
+    Severity,
+    WatchedProperty,
+    WatchlistItem,
+)
+from tailrace.domains.protection.services.removals import admin as removals_admin  # noqa: F401
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists import filters
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+
+VIEW_ITEM = "tailrace_protection.view_watchlistitem"
+HIDDEN = f"You need the permission {VIEW_ITEM} to see the value."
+SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
+
+
+def _severities() -> list[tuple[str, str]]:
+    return [(str(value), label) for value, label in Severity.choices]
+
+
+SeverityFilter = filters.column_filter("severity", _severities)
+ExposureState = filters.column_filter("state", lambda: Exposure.State.choices)
+
+
+class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Base of the lists: they are read-only, and no index serves their filters."""
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return bool({"severity", "state"} & params.keys())
+
+    @display(description="severity", label=SEVERITY_COLOURS)
+    def level(self, row: Any) -> str:
+        return severity_words(row.severity)
+
+
+@admin.register(Alert)
+class AlertAdmin(ListAdmin):
+    list_display = ("id", "user", "kind", "source", "level", "raised", "announced")
+    list_select_related = ("user",)
+    list_filter = (SeverityFilter,)
+    raised, announced = rendering.time_column("raised_at"), rendering.time_column("announced_at")
+    fieldsets = (
+        (None, {"fields": (("user", "level"), ("kind", "source"), ("raised", "announced"))}),
+    )
+
+
+@admin.register(WatchlistItem)
+class WatchlistItemAdmin(ListAdmin):
+    list_display = ("id", "user", "kind", "masked", "active", "created")
+    list_select_related = ("user",)
+    created = rendering.time_column("created_at")
+    fieldsets = ((None, {"fields": (("user", "active"), ("kind", "masked"), "created")}),)
+
+
+@admin.register(Exposure)
+class ExposureAdmin(ListAdmin):
+    list_display = ("id", "user", "value", "breach", "level", "state", "first", "moved")
+    list_select_related = ("user", "item", "breach")
+    list_filter = (ExposureState, SeverityFilter)
+    first, moved = rendering.time_column("first_at"), rendering.time_column("moved_at")
+    fieldsets = (
+        (None, {"fields": (("user", "value"), ("breach", "level"), "state", ("first", "moved"))}),
+    )
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Note on each row whether the user may see the watched value."""
+        for row in rows:
+            row.may_see_item = request.user.has_perm(VIEW_ITEM)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            self.complete(request, [row])
+        return row
+
+    @display(description="value")
+    def value(self, row: Any) -> str:
+        return f"{row.item.kind} {row.item.masked}" if row.may_see_item else HIDDEN
+
+
+@admin.register(Breach)
+class BreachAdmin(ListAdmin):
+    list_display = ("id", "source", "name", "title", "domain", "breached_on", "accounts", "added")
+    added, modified = rendering.time_column("added_at"), rendering.time_column("modified_at")
+    fieldsets = (
+        (None, {"fields": (("source", "name"), ("title", "domain"), ("breached_on", "accounts"))}),
+        ("Lost data", {"fields": ("data_classes", "description", ("added", "modified"))}),
+    )
+
+
+@admin.register(Report)
+class ReportAdmin(ListAdmin):
+    list_display = ("id", "user", "first_day", "last_day", "size", "is_cut", "generated")
+    list_select_related = ("user", "file")
+    generated = rendering.time_column("generated_at")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    ("user", "size"),
+                    ("first_day", "last_day", "time_zone"),
+                    ("generated", "is_cut"),
+                )
+            },
+        ),
+    )
+
+    @display(description="size")
+    def size(self, row: Any) -> str:
+        return filesizeformat(row.file.size)
+
+
+@admin.register(WatchedProperty)
+class WatchedPropertyAdmin(ListAdmin):
+    """The properties that accounts watch, and when they were scanned. Addresses are not shown."""
+
+    list_display = ("id", "user", "source", "area", "place", "scanned", "concerned", "created")
+    list_select_related = ("user",)
+    scanned, created = rendering.time_column("scanned_at"), rendering.time_column("created_at")
+    concerned = rendering.time_column("concerned_at", "named by a feed")
+    fieldsets = (
+        (None, {"fields": (("user", "source"), ("area", "place"), ("documents", "records"))}),
+        ("Scans", {"fields": (("scanned", "scanned_by"), ("concerned", "created"))}),
+    )
+
+    @display(description="borough")
+    def area(self, row: WatchedProperty) -> str:
+        return str(Borough(row.borough).label)
+
+    @display(description="watched by")
+    def place(self, row: WatchedProperty) -> str:
+        return "address" if row.block is None else "lot"
+
+    @display(description="documents")
+    def documents(self, row: WatchedProperty) -> str:
+        snapshot = getattr(row, "snapshot", None)
+        if snapshot is None:
+            return "–"
+        return f"{len(snapshot.documents):,}{'' if snapshot.complete else ' (the newest)'}"
+
+    @display(description="records complete until")
+    def records(self, row: WatchedProperty) -> str:
+        snapshot = getattr(row, "snapshot", None)
+        return (snapshot.watermark[:10] if snapshot else "") or "–"
+
+
+@admin.register(PropertyChange)
+class PropertyChangeAdmin(ListAdmin):
+    list_display = ("id", "property", "kind", "level", "document_id", "noticed")
+    list_select_related = ("property",)
+    list_filter = (SeverityFilter,)
+    noticed = rendering.time_column("noticed_at")
+    fieldsets = ((None, {"fields": (("property", "noticed"), ("kind", "level"), "document_id")}),)
+
+
+@admin.register(Recording)
+class RecordingAdmin(ListAdmin):
+    list_display = ("id", "user", "status", "likeness", "made_by", "created", "compared")
+    list_select_related = ("user",)
+    created, compared = rendering.time_column("created_at"), rendering.time_column("compared_at")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    ("user", "status"),
+                    ("likeness", "made_by"),
+                    "reason",
+                    ("created", "compared"),
+                )
+            },
+        ),
+    )
+
+    @display(description="state", label={"broken": "danger", "matched": "success"})
+    def status(self, row: Any) -> str:
+        return str(row.state)
+
+    @display(description="score")
+    def likeness(self, row: Any) -> str:
+        return "–" if row.score is None else f"{row.score:.3f}"
+
+    @display(description="model")
+    def made_by(self, row: Any) -> str:
+        return f"{row.model_name} {row.model_version}".strip() or "–"

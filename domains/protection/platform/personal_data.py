@@ -1,0 +1,74 @@
+"""The personal data that protection stores."""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from tailrace.domains.protection.event_types import SOURCE, AlertEvent
+from tailrace.domains.protection.models import (
+    Alert,
+    AlertPause,
+    Exposure,
+    Recording,
+    RemovalRequest,
+    Report,
+    VoiceEnrolment,
+    WatchedProperty,
+    WatchlistItem,
+)
+from tailrace.domains.protection.services.reports import generate
+from tailrace.domains.protection.services.voices import uploads
+from tailrace.events.privacy.erase import erase
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.web.accounts.personal_data import BATCH, PersonalData
+
+
+class Alerts(PersonalData):
+    """Your alerts and the content of their events. The events remain, without your name."""
+
+    def delete(self, user: User) -> int:
+        ids = list(Alert.objects.filter(user=user).values_list("pk", flat=True)[:BATCH])
+        erase(SOURCE, [AlertEvent.source_id(id) for id in ids], keep=["alert"])
+        return Alert.objects.filter(pk__in=ids).delete()[0]
+
+
+class Protection(PersonalData):
+    """Your watched values and their exposures."""
+
+    rows = {Exposure: "user", WatchlistItem: "user", AlertPause: "user"}
+
+
+class Removals(PersonalData):
+    """Your removal requests at data brokers, with the data that they contain about you."""
+
+    def delete(self, user: User) -> int:
+        with transaction.atomic():
+            rows = RemovalRequest.objects.select_for_update().filter(user=user)
+            batch = list(rows.order_by("pk")[:BATCH])
+            if job_ids := [row.job_id for row in batch if row.job_id is not None]:
+                cancel(job_ids, reason="the account was deleted")
+            return RemovalRequest.objects.filter(pk__in=[row.pk for row in batch]).delete()[0]
+
+
+class Properties(PersonalData):
+    """Your watched properties, with their public records and changes."""
+
+    rows = {WatchedProperty: "user"}
+
+
+class Reports(PersonalData):
+    """Your protection reports."""
+
+    def delete(self, user: User) -> int:
+        reports = Report.objects.filter(user=user).values_list("pk", flat=True)
+        return generate.delete(list(reports[:BATCH]))
+
+
+class Voices(PersonalData):
+    """Your enrolled voices and your recordings."""
+
+    def delete(self, user: User) -> int:
+        deleted = 0
+        for model in (VoiceEnrolment, Recording):
+            rows = model._default_manager.filter(user=user).values_list("pk", flat=True)
+            deleted += uploads.delete(model, user.pk, list(rows[:BATCH]))
+        return deleted

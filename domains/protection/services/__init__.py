@@ -1,0 +1,1 @@
+"""The services of a plan: what they watch, whom they ask, and what they do about the results."""

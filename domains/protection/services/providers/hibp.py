@@ -1,0 +1,196 @@
+"""Have I Been Pwned, version 3: breaches, pastes and the list of breaches.
+
+https://haveibeenpwned.com/API/v3
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
+
+from django.conf import settings
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic.types import AwareDatetime
+
+from tailrace.domains.protection.models import Kind
+from tailrace.domains.protection.services.providers.ask import Answer, Provider, ask
+from tailrace.domains.protection.services.providers.plain_text import plain_text
+from tailrace.domains.protection.services.providers.source import (
+    FoundBreach,
+    Source,
+    ValueNotAccepted,
+)
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
+from tailrace.net.sanitize import one_line
+
+USER_AGENT = "Tailrace identity protection"
+EMAIL_ADDRESSES = "Email addresses"
+"""The class of data in a paste, as the service names it."""
+MANY_BYTES = 20_000_000
+"""Limit for the list of all breaches."""
+T = TypeVar("T")
+
+_Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
+_Moment = Annotated[
+    AwareDatetime | None, BeforeValidator(lambda text: text or None), Field(default=None)
+]
+
+
+class BreachModel(BaseModel):
+    """A breach as the service describes it. Other fields are ignored."""
+
+    Name: Annotated[_Line, Field(min_length=1)]
+    Title: _Line = ""
+    Domain: _Line = ""
+    BreachDate: Annotated[date | None, BeforeValidator(lambda text: text or None)] = None
+    AddedDate: _Moment
+    ModifiedDate: _Moment
+    PwnCount: int | None = None
+    Description: str | None = ""
+    DataClasses: Annotated[list[_Line], Field(max_length=500)] = []
+
+    def to_breach(self) -> FoundBreach:
+        return FoundBreach(
+            name=self.Name,
+            title=self.Title or self.Name,
+            domain=self.Domain,
+            breached_on=self.BreachDate,
+            added_at=self.AddedDate,
+            modified_at=self.ModifiedDate,
+            data_classes=self.DataClasses,
+            description=plain_text(self.Description or ""),
+            accounts=self.PwnCount,
+        )
+
+
+class PasteModel(BaseModel):
+    """A paste that contains an address."""
+
+    Source: Annotated[_Line, Field(min_length=1)]
+    Id: Annotated[_Line, Field(min_length=1)]
+    Title: _Line = ""
+    Date: _Moment
+    EmailCount: int | None = None
+
+    def to_breach(self) -> FoundBreach:
+        return FoundBreach(
+            name=f"{self.Source}:{self.Id}",
+            title=self.Title or f"Paste on {self.Source}",
+            breached_on=self.Date.date() if self.Date else None,
+            added_at=self.Date,
+            data_classes=[EMAIL_ADDRESSES],
+            accounts=self.EmailCount,
+        )
+
+
+_BREACHES = TypeAdapter(list[BreachModel])
+_PASTES = TypeAdapter(list[PasteModel])
+_BREACH = TypeAdapter(BreachModel)
+
+
+class HibpBreaches(Source):
+    """Have I Been Pwned: breaches"""
+
+    name = "hibp_breaches"
+    kinds = frozenset({Kind.EMAIL, Kind.PHONE, Kind.USERNAME})
+
+    def why_not(self) -> str:
+        return _why_not()
+
+    async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
+        params = [("truncateResponse", "false")]
+        answer = await _ask_account("breachedaccount", value, _BREACHES, params)
+        return [breach.to_breach() for breach in answer]
+
+
+class HibpPastes(Source):
+    """Have I Been Pwned: pastes"""
+
+    name = "hibp_pastes"
+    kinds = frozenset({Kind.EMAIL})
+
+    def why_not(self) -> str:
+        return _why_not()
+
+    async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
+        return [paste.to_breach() for paste in await _ask_account("pasteaccount", value, _PASTES)]
+
+
+async def latest_breach() -> FoundBreach | None:
+    """Return the newest breach, or None if there is none yet. Needs no key."""
+    answer = await ask(feed(), "/latestbreach", is_wrong=lambda each: _error_in(each, _BREACH))
+    return _BREACH.validate_json(answer.body).to_breach() if _is_document(answer) else None
+
+
+async def all_breaches() -> list[FoundBreach]:
+    """Return all breaches that the service knows. Needs no key."""
+    answer = await ask(feed(), "/breaches", is_wrong=lambda each: _error_in(each, _BREACHES))
+    rows = _BREACHES.validate_json(answer.body) if _is_document(answer) else []
+    return [row.to_breach() for row in rows]
+
+
+def account() -> Provider:
+    """Return the provider for requests with a key."""
+    headers = {"hibp-api-key": settings.PROTECTION_HIBP_KEY, "user-agent": USER_AGENT}
+    return Provider("hibp", _url(), settings.PROTECTION_HIBP_PER_MINUTE / 60, headers)
+
+
+def feed() -> Provider:
+    """Return the provider for requests without a key, which have a budget and a breaker of their
+    own."""
+    return Provider("hibp_feed", _url(), 5.0, {"user-agent": USER_AGENT}, max_bytes=MANY_BYTES)
+
+
+def _url() -> str:
+    return str(settings.PROTECTION_HIBP_URL).rstrip("/")
+
+
+def _why_not() -> str:
+    return "" if settings.PROTECTION_HIBP_KEY else "PROTECTION_HIBP_KEY is not set"
+
+
+async def _ask_account(
+    endpoint: str,
+    value: str,
+    adapter: TypeAdapter[list[T]],
+    params: Sequence[tuple[str, str]] = (),
+) -> list[T]:
+    """Return the service's entries for an account; an empty list if there are none."""
+    path = f"/{endpoint}/{quote(value, safe='')}"
+    try:
+        answer = await ask(account(), path, params, is_wrong=lambda each: _error_in(each, adapter))
+    except SourceRefuses as error:
+        if error.status == 400:
+            raise ValueNotAccepted("answered 400") from None
+        raise SourceRefuses(
+            f"answered {error.status}: check PROTECTION_HIBP_KEY",
+            source=error.source,
+            status=error.status,
+        ) from None
+    return adapter.validate_json(answer.body) if _is_document(answer) else []
+
+
+def _is_document(answer: Answer) -> bool:
+    """Return whether the answer is a document. A 404 of the API means that the account has no
+    entries; a 404 of another server is an error."""
+    if answer.status == 200:
+        return True
+    if answer.status != 404:
+        raise SourceAway(f"answered {answer.status}", source=answer.provider)
+    if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
+        raise SourceAway(
+            "answered 404 with an HTML page: check PROTECTION_HIBP_URL", source=answer.provider
+        )
+    return False
+
+
+def _error_in(answer: Answer, adapter: TypeAdapter[Any]) -> str:
+    """Return why an answer of 200 is wrong, or an empty string."""
+    try:
+        adapter.validate_json(answer.body)
+    except (ValidationError, RecursionError):
+        document = answer.json()  # raises SourceAway if it is not JSON
+        if isinstance(document, dict) and "statusCode" in document:
+            return f"answered 200 with the error {one_line(str(document.get('message', '')))[:100]}"
+        return "answered with unexpected JSON"
+    return ""

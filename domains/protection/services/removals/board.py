@@ -1,0 +1,105 @@
+"""The texts of removal requests on pages and in the API, and the board of requests by state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.models.removal import ENDED
+from tailrace.domains.protection.services.removals import decisions
+from tailrace.domains.protection.services.removals.brokers import (
+    Broker,
+    InvalidBrokers,
+    Method,
+    all_brokers,
+)
+
+MAX_CARDS = 20
+"""Cards per column. The page of a column shows all cards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the board, with the requests in some states."""
+
+    key: str
+    title: str
+    states: Sequence[RemovalState]
+    style: str = ""
+
+
+COLUMNS = (
+    Column("needs-you", "Needs you", (RemovalState.NEEDS_PERSON,), "tr-paused"),
+    Column("waiting", "Waiting", (RemovalState.PENDING,)),
+    Column("submitted", "Submitted", (RemovalState.SUBMITTED,), "tr-running"),
+    Column("awaiting", "Awaiting removal", (RemovalState.AWAITING,), "tr-running"),
+    Column("removed", "Removed", (RemovalState.REMOVED,), "tr-completed"),
+    Column("ended", "Ended", ENDED),
+)
+METHOD_WORDS = {
+    Method.MAIL: "by mail",
+    Method.FORM: "by its web form",
+    Method.MANUAL: "by you, with instructions",
+}
+
+
+def known_brokers() -> Mapping[str, Broker]:
+    """Return the brokers, or none if their file is invalid, which a system check reports."""
+    try:
+        return all_brokers()
+    except InvalidBrokers:
+        return {}
+
+
+def rows_of(user: User, column: Column) -> QuerySet[RemovalRequest]:
+    return RemovalRequest.objects.filter(user=user, state__in=column.states)
+
+
+def columns_of(user: User) -> list[dict[str, Any]]:
+    """Return each column with its newest cards, and whether there are more."""
+    columns = []
+    for column in COLUMNS:
+        rows = list(rows_of(user, column).order_by("-pk")[: MAX_CARDS + 1])
+        cards = [card_of(row) for row in rows[:MAX_CARDS]]
+        columns.append({"column": column, "cards": cards, "more": len(rows) > MAX_CARDS})
+    return columns
+
+
+def card_of(row: RemovalRequest) -> dict[str, Any]:
+    """Return the values that pages and the API show of a request."""
+    broker = known_brokers().get(row.broker)
+    return {
+        "row": row,
+        "name": broker.name if broker else row.broker,
+        "broker": broker,
+        "state": RemovalState(row.state).label.capitalize(),
+        "may_be_done": decisions.may_be_done(row),
+        "may_be_withdrawn": row.state not in ENDED,
+        "to_do": to_do(row, broker),
+    }
+
+
+def to_do(row: RemovalRequest, broker: Broker | None) -> str:
+    """Return what a person has to do for this request, or an empty string."""
+    if decisions.waits_for_mailed_link(row):
+        return "Open the link that the broker mails you, then confirm here that it is done."
+    if row.state != RemovalState.NEEDS_PERSON:
+        return ""
+    if broker is None:
+        return "This server no longer knows the broker: withdraw the request."
+    if row.step == row.Step.VERIFY:
+        return "Check whether the broker still lists you. If not, confirm here that it is done."
+    return (
+        broker.instructions
+        or "Send the request yourself on the broker's page, then confirm here that it is done."
+    )
+
+
+def available_to(user: User) -> list[Broker]:
+    """Return the brokers where the user has no open request."""
+    requests = RemovalRequest.objects.filter(user=user).open()
+    open_keys = set(requests.values_list("broker", flat=True))
+    return [broker for key, broker in known_brokers().items() if key not in open_keys]

@@ -1,0 +1,1 @@
+"""What the platform asks of records: admin, menu, panels, roles, checks, commands."""

@@ -1,0 +1,293 @@
+"""GPX 1.0, 1.1 and files that resemble GPX.
+
+Elements are recognised by their local names, so missing and undeclared namespaces are accepted.
+Points of tracks and routes are read. Waypoints are ignored, because they are not a history.
+"""
+
+import re
+from collections.abc import Iterator
+from xml.parsers import expat
+
+from tailrace.domains.timeline.imports.files.formats.base import BATCH, Format
+from tailrace.domains.timeline.imports.files.parsing.columns import UNUSUAL
+from tailrace.domains.timeline.imports.files.parsing.file_errors import (
+    FileError,
+    LimitExceeded,
+    Malformed,
+)
+from tailrace.domains.timeline.imports.files.parsing.gpx_text import GpxText, points_of_values
+from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.parsing.values import (
+    accuracy,
+    altitude,
+    course,
+    e7,
+    iso_time,
+    speed,
+    why_unreadable,
+)
+from tailrace.domains.timeline.points.points import Point, fault
+
+CHUNK = 65_536
+MAX_DEPTH = 100
+MAX_TOKEN = 1_000_000
+"""Maximum bytes of one tag, comment or text."""
+_HEAD = re.compile(rb"<(?:[\w.-]+:)?gpx[\s>]")
+_UTF16_HEADS = (b"\xff\xfe<\x00", b"\xfe\xff\x00<")
+_POINTS = {"trkpt", "rtept"}
+_FIELDS = {"ele", "time", "speed", "course", "accuracy"}
+_MAX_NAMES = 1_000
+_END = b"</trkpt>"
+_CUT = (3, 4, 5, 6, 20)
+"""Error codes of expat for a file that ends too early: no element, within a token, …"""
+
+
+class Gpx(Format):
+    """Tracks of GPS receivers and sports applications. Accuracy is read only from elements called
+    `accuracy`; `hdop` is a factor, not metres."""
+
+    name = "gpx"
+    label = "GPX track"
+
+    def recognises(self, head: bytes) -> bool:
+        if head.startswith(_UTF16_HEADS):
+            head = head.replace(b"\0", b"")
+        return _HEAD.search(head) is not None
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        parser = _Parser(tally)
+        error: FileError | None = None
+        ended = False
+        while error is None:
+            try:
+                ended = parser.feed(file.read(CHUNK))
+            except FileError as raised:
+                error = raised
+            if len(parser.points) >= BATCH or error is not None or ended:
+                yield parser.points
+                parser.points = []
+            if error is None and ended:
+                return
+        raise error
+
+
+_Measures = tuple[float | None, float | None, float | None, float | None]
+_Element = tuple[dict[str, str], dict[str, str], int]
+"""A point in the file: its attributes, the texts of its fields, and the byte where it ends."""
+
+
+class _Parser:
+    """Parses a GPX file that is fed in pieces, and collects its points."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.points: list[Point] = []
+        self._tally = tally
+        self._text_points = GpxText(tally.latest)
+        self._elements: list[_Element] = []
+        """The points that ended in the current piece."""
+        self._rest = b""
+        """The bytes after the last point of the previous piece."""
+        self._after_point = False
+        """Whether the last bytes that expat parsed are the end of a point."""
+        self._passed = self._passed_lines = 0
+        """Numbers of bytes and line ends that bypassed expat."""
+        self._fed = 0
+        self._piece = b""
+        self._lines = 0
+        """Number of line ends before the piece."""
+        self._text: list[str] = []
+        self._expat = expat.ParserCreate()
+        self._expat.buffer_text = True
+        self._expat.CharacterDataHandler = self._text.append
+        self._expat.EntityDeclHandler = self._refuse_entity
+        self._handle_elements()
+
+    def feed(self, piece: bytes) -> bool:
+        """Parse the next piece of the file; b"" is the end of the file. Return whether it ended.
+
+        If the text from one `</trkpt>` to another contains only plain points, a regular expression
+        reads it, three times as fast as expat. That text bypasses expat, whose state does not
+        change by whole elements.
+        """
+        data = self._rest + piece
+        end = data.rfind(_END) + len(_END) if piece else len(data)
+        if end < len(_END):
+            end = len(data)
+        whole, self._rest = data[:end], data[end:]
+        self._lines += self._piece.count(b"\n")
+        self._piece = whole
+        points = self._plain_points(whole) if self._after_point and piece else None
+        if points is None:
+            self._parse(whole, not piece)
+        else:
+            self.points += points
+            self._passed += len(whole)
+            self._passed_lines += whole.count(b"\n")
+        return not piece
+
+    def _plain_points(self, text: bytes) -> list[Point] | None:
+        """Return the points of a text that contains only plain points; otherwise None."""
+        stripped = text.strip(b" \t\r\n")
+        if not stripped.isascii():
+            return None
+        try:
+            return self._text_points.read(stripped.decode("ascii"))
+        except UNUSUAL:
+            return None
+
+    def _parse(self, piece: bytes, final: bool) -> None:
+        """Parse the piece with expat."""
+        self._fed += len(piece)
+        try:
+            self._expat.Parse(piece, final)
+        except expat.ExpatError as error:
+            raise self._malformed(error) from error
+        finally:
+            last = self._elements[-1][2] if self._elements else 0
+            self._after_point = last + len(_END) == self._fed
+            self._convert()
+        if self._fed - self._expat.CurrentByteIndex > MAX_TOKEN:
+            raise self._error("A tag or comment is longer than 1 MB")
+        if sum(map(len, self._text)) > MAX_TOKEN:
+            raise self._error("A text is longer than 1 MB")
+
+    def _handle_elements(self) -> None:
+        """Set expat's handlers. They are called four times per point, so they use local variables,
+        which are faster than attributes."""
+        depth = 0
+        attributes: dict[str, str] = {}
+        fields: dict[str, str] = {}
+        add_element = self._elements.append
+        text, clear_text = self._text, self._text.clear
+        names: dict[str, str | None] = dict.fromkeys(_POINTS, "")
+        """By element name: the local name for a field, "" for a point, None for other elements."""
+        names.update({name: name for name in _FIELDS})
+        parser = self._expat
+
+        def start(name: str, attributes_of_element: dict[str, str]) -> None:
+            nonlocal depth, attributes, fields
+            depth += 1
+            clear_text()
+            if name not in names or depth > MAX_DEPTH:
+                self._check_depth(depth)
+                _add_name(names, name)
+            if names[name] == "":
+                attributes = attributes_of_element
+                fields = {}
+
+        def end(name: str) -> None:
+            nonlocal depth
+            depth -= 1
+            field = names.get(name)
+            if field:
+                if field not in fields:
+                    fields[field] = text[0] if len(text) == 1 else "".join(text)
+            elif field is not None:
+                add_element((attributes, fields, parser.CurrentByteIndex))
+            clear_text()
+
+        self._expat.StartElementHandler = start
+        self._expat.EndElementHandler = end
+
+    def _convert(self) -> None:
+        """Convert the elements of this piece to points: all at once if they are simple, which is
+        twice as fast, otherwise one by one."""
+        if not self._elements:
+            return
+        points = _points_of_elements(self._elements, self._tally.latest)
+        if points is None:
+            for element in self._elements:
+                self._add_point(*element)
+        else:
+            self.points += points
+        self._elements.clear()
+
+    def _add_point(self, attributes: dict[str, str], fields: dict[str, str], offset: int) -> None:
+        time, degrees = fields.get("time"), (attributes.get("lat"), attributes.get("lon"))
+        reason: str | None
+        try:
+            lat, lon = map(e7, degrees)
+            recorded_at = iso_time(time)
+        except ValueError:
+            reason = why_unreadable(time and time.strip(), *degrees)
+        else:
+            reason = fault(recorded_at, lon, lat, self._tally.latest)
+        if reason is None:
+            self.points.append((recorded_at, lon, lat, *_measures(fields)))
+        else:
+            values = list((attributes | fields).items())[:10]
+            text = " ".join(f"{name}={value.strip()}" for name, value in values)
+            self._tally.reject(reason, text, line=self._line(offset), offset=offset + self._passed)
+
+    def _line(self, offset: int) -> int:
+        """Return the number of the line that contains this byte of the piece."""
+        before = offset - (self._fed - len(self._piece))
+        return self._lines + self._piece.count(b"\n", 0, max(before, 0)) + 1
+
+    def _refuse_entity(self, *_: object) -> None:
+        raise self._error("The file declares entities, which is not allowed")
+
+    def _malformed(self, error: expat.ExpatError) -> FileError:
+        message = expat.ErrorString(error.code)
+        cut = error.code in _CUT
+        text = "The file ends in the middle" if cut else f"This is not valid XML: {message}"
+        return Malformed(
+            text,
+            line=error.lineno + self._passed_lines,
+            offset=self._expat.ErrorByteIndex + self._passed,
+        )
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise self._error("The elements are nested too deep")
+
+    def _error(self, message: str) -> FileError:
+        return LimitExceeded(
+            message,
+            line=self._expat.CurrentLineNumber + self._passed_lines,
+            offset=self._expat.CurrentByteIndex + self._passed,
+        )
+
+
+def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | None:
+    """Return the points of the elements, or None if one of them needs special treatment."""
+    try:
+        points = points_of_values(
+            [attributes["lat"] for attributes, _, _ in elements],
+            [attributes["lon"] for attributes, _, _ in elements],
+            [fields.get("ele", "") for _, fields, _ in elements],
+            [fields["time"] for _, fields, _ in elements],
+            latest,
+        )
+    except UNUSUAL:
+        return None
+    if max(len(fields) for _, fields, _ in elements) <= 2:
+        return points
+    return [
+        (*point[:3], *_measures(fields))
+        for point, (_, fields, _) in zip(points, elements, strict=True)
+    ]
+
+
+def _measures(fields: dict[str, str]) -> _Measures:
+    ele = fields.get("ele")
+    above_sea = altitude(ele) if ele else None
+    if len(fields) <= 2:
+        return above_sea, None, None, None
+    return (
+        above_sea,
+        accuracy(fields.get("accuracy")),
+        speed(fields.get("speed")),
+        course(fields.get("course")),
+    )
+
+
+def _add_name(names: dict[str, str | None], name: str) -> None:
+    """Add an element's name. The number of names is limited, so that a file with countless names
+    cannot use up the memory."""
+    if len(names) > _MAX_NAMES:
+        for unwanted in [known for known, field in names.items() if field is None]:
+            del names[unwanted]
+    local = name.rpartition(":")[2]
+    names[name] = "" if local in _POINTS else local if local in _FIELDS else None

@@ -1,0 +1,201 @@
+"""Convert single values of location files: times, coordinates, measures.
+
+For unusable times and coordinates, also of a wrong type, the functions raise ValueError, so that a
+format rejects one point and continues. For unusable measures they return None.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+
+from tailrace.domains.timeline.points.points import (
+    NO_COORDINATES,
+    NO_TIME,
+    OUT_OF_RANGE,
+    SECOND,
+    UNPARSABLE,
+)
+
+MIN_ALTITUDE = -20_000.0
+MAX_ALTITUDE = 100_000.0
+"""Metres. The range includes flights and mines."""
+MAX_ACCURACY = 50_000_000
+MAX_SPEED = 20_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+_LAT_LON = re.compile(
+    r"\s*(?:geo:)?\s*(-?\d{1,3}(?:\.\d{1,20})?)[\s°Â]*,\s*(-?\d{1,3}(?:\.\d{1,20})?)[\s°Â]*(?:,|$)"
+)
+
+
+class _Minutes(dict[str, int]):
+    """A cache of minutes, such as "2024-03-01T08:14:" in UTC, as microseconds since 1970. Most
+    points share their minute with others. Raises ValueError for an invalid minute."""
+
+    def __missing__(self, minute: str) -> int:
+        if len(minute) != 17 or minute[16] != ":":
+            raise ValueError("not a minute")
+        if len(self) >= 10_000:
+            self.clear()
+        self[minute] = microseconds = iso_time(f"{minute}00+00:00")
+        return microseconds
+
+
+_minutes = _Minutes()
+_SECONDS = {f"{second:02d}Z": second * SECOND for second in range(60)}
+_WHOLE_SECONDS = {f"{second:02d}.": second * SECOND for second in range(60)}
+_MILLISECONDS = {f"{millisecond:03d}Z": millisecond * 1000 for millisecond in range(1000)}
+
+
+def iso_time(text: object) -> int:
+    """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC."""
+    if not isinstance(text, str):
+        raise ValueError("not a string")
+    if len(text) == 20 and (second := _SECONDS.get(text[17:])) is not None:
+        return _minutes[text[:17]] + second
+    if (
+        len(text) == 24
+        and (second := _WHOLE_SECONDS.get(text[17:20])) is not None
+        and (millisecond := _MILLISECONDS.get(text[20:])) is not None
+    ):
+        return _minutes[text[:17]] + second + millisecond
+    moment = datetime.fromisoformat(text.strip())
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // MICROSECOND
+
+
+def iso_times(texts: Sequence[str], read: Callable[[object], int] | None = None) -> list[int]:
+    """`read` of each text; the default is `iso_time`. For texts that `iso_time` can read, `read`
+    must return the same."""
+    for read_uniform in (_times_in_seconds, _times_in_milliseconds, _times_in_any_zone):
+        try:
+            return read_uniform(texts)
+        except (KeyError, ValueError, TypeError):
+            continue
+    return list(map(read or iso_time, texts))
+
+
+def _times_in_seconds(texts: Sequence[str]) -> list[int]:
+    return [_minutes[text[:17]] + _SECONDS[text[17:]] for text in texts]
+
+
+def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
+    return [
+        _minutes[text[:17]] + _WHOLE_SECONDS[text[17:20]] + _MILLISECONDS[text[20:]]
+        for text in texts
+    ]
+
+
+def _times_in_any_zone(texts: Sequence[str]) -> list[int]:
+    """Read times with any time zone. Raises TypeError for a time without a zone."""
+    read = datetime.fromisoformat
+    return [(read(text) - EPOCH) // MICROSECOND for text in texts]
+
+
+def epoch(value: object) -> int:
+    """Return a time as microseconds since 1970. The size of `value` decides whether it is in
+    seconds, milli-, micro- or nanoseconds since 1970."""
+    number = decimal(value)
+    for factor, bound in ((SECOND, 1e11), (1_000, 1e14), (1, 1e17)):
+        if abs(number) < bound:
+            return round(number * factor)
+    return round(number / 1_000)
+
+
+def any_time(value: object) -> int:
+    """`epoch` of a number or a string of digits; `iso_time` of any other string."""
+    if isinstance(value, str) and value[4:5] == "-":
+        return iso_time(value)
+    if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
+        return iso_time(value)
+    return epoch(value)
+
+
+def decimal(value: object) -> float:
+    """Return a finite number from a number or a string, which may have a decimal comma."""
+    if isinstance(value, str):
+        number = float(value.replace(",", ".", 1) if "." not in value else value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise ValueError("too large") from error
+    else:
+        raise ValueError("not a number")
+    if not isfinite(number):
+        raise ValueError("not finite")
+    return number
+
+
+def e7(degrees: object) -> int:
+    """Convert degrees, a number or a string, to 1e-7 degrees."""
+    try:
+        return round((degrees if type(degrees) is float else decimal(degrees)) * 1e7)
+    except OverflowError as error:
+        raise ValueError("not finite") from error
+
+
+def unwrapped(number: object) -> int:
+    """Return a number of 1e-7 degrees from Google's files. Google stored some negative numbers
+    without their sign: numbers above 180 degrees are too large by 2^32."""
+    whole = number if type(number) is int else round(decimal(number))
+    return whole - 4_294_967_296 if whole > 1_800_000_000 else whole
+
+
+def lat_lon(text: object) -> tuple[int, int]:
+    """Return latitude and longitude in 1e-7 degrees from "52.52°, 13.405°" or "geo:52.52,13.405".
+    A third value is ignored."""
+    match = _LAT_LON.match(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError("not a pair of coordinates")
+    return round(float(match[1]) * 1e7), round(float(match[2]) * 1e7)
+
+
+def altitude(value: object) -> float | None:
+    """Return metres above sea level, or None."""
+    return _measure(value, MIN_ALTITUDE, MAX_ALTITUDE)
+
+
+def accuracy(value: object) -> float | None:
+    """Return metres, or None; files have negative numbers for an unknown accuracy."""
+    return _measure(value, 0, MAX_ACCURACY)
+
+
+def speed(value: object) -> float | None:
+    """Return metres per second, or None; files have negative numbers for an unknown speed."""
+    return _measure(value, 0, MAX_SPEED)
+
+
+def course(value: object) -> float | None:
+    """Return degrees from north, or None; files have negative numbers for an unknown course."""
+    return _measure(value, 0, 360)
+
+
+def _measure(value: object, low: float, high: float) -> float | None:
+    """Return the number, or None if it is not a number between the bounds. A point is valid without
+    its measures."""
+    if value is None:
+        return None
+    if type(value) is not float and type(value) is not int:
+        try:
+            value = float(value) if type(value) is str else decimal(value)
+        except ValueError:
+            return None
+    return value if low <= value <= high else None
+
+
+def why_unreadable(time: object, *coordinates: object) -> str:
+    """Return the reason to reject a point with unreadable values."""
+    if any(value is None or value == "" for value in coordinates):
+        return NO_COORDINATES
+    for value in coordinates:
+        text = str(value).strip().lower().lstrip("+-")
+        if text in ("nan", "inf", "infinity"):
+            return OUT_OF_RANGE
+        try:
+            decimal(value)
+        except ValueError:
+            return UNPARSABLE
+    return NO_TIME if time is None or time == "" else UNPARSABLE

@@ -1,0 +1,160 @@
+"""Promote an import: move its staged points into the timeline, chunk by chunk.
+
+    grace ──► promoting ──► enriching
+
+Each chunk is a range of blocks of the partition and has its own transaction, which also stores the
+cursor. So a promotion that is killed continues after the last committed chunk. Readers see none of
+the points until the last transaction sets `visible`. If a crash of the database emptied the
+partition, the file is staged again.
+"""
+
+import time
+
+from django.db import transaction
+
+from tailrace.db.query import database_now, execute, query
+from tailrace.domains.timeline.event_types import ImportPromoted
+from tailrace.domains.timeline.imports import staging
+from tailrace.domains.timeline.imports.queues import ENRICH, STAGE, enqueue_step
+from tailrace.domains.timeline.imports.steps import runs
+from tailrace.domains.timeline.imports.upkeep.cleanup import discard_after_commit
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.events.publish import publish
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Skip, Snooze
+
+CHUNK = 10_000
+"""Points per transaction."""
+BUSY_SECONDS = 1
+REPORT_SECONDS = 1.0
+
+
+def promote(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
+    """Promote the import; return its numbers of points, or why it is staged again."""
+    row = _begin(import_id, runs.run_of(job))
+    if staging.staged_count(row.pk) != row.staged:
+        return _stage_again(row)
+    _move_points(job, row)
+    return _finish(job, row)
+
+
+def _begin(import_id: int, run: str) -> Import:
+    with transaction.atomic():
+        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
+        if row is None or row.state not in (State.GRACE, State.PROMOTING):
+            raise Skip("there is no import to promote")
+        now = database_now()
+        if row.state == State.GRACE:
+            if row.promote_at is not None and row.promote_at > now:
+                raise Snooze("the owner can still cancel the import", until=row.promote_at)
+            # A point of both imports would count as a duplicate here, and then the undo would
+            # delete it.
+            Device.objects.select_for_update(no_key=True).filter(pk=row.device_id).first()
+            if Import.objects.filter(device=row.device_id, state=State.UNDOING).exists():
+                raise Snooze("another import of the device is being undone", seconds=BUSY_SECONDS)
+            row.state, row.promotion_began_at = State.PROMOTING, now
+        row.run = run
+        row.save(update_fields=["state", "promotion_began_at", "run"])
+    return row
+
+
+def _stage_again(row: Import) -> str:
+    """Enqueue the staging of the file again, because the partition lacks staged points."""
+    with transaction.atomic():
+        locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
+        if not locked.promoted_blocks:  # no point was moved: the owner may cancel
+            locked.promotion_began_at = None
+        locked.state = State.QUEUED
+        locked.staged = locked.rejected = locked.bytes_read = locked.promoted_blocks = 0
+        locked.inserted = locked.duplicates = 0
+        locked.times_lost += 1
+        locked.job_id = enqueue_step(STAGE, locked)
+        locked.save()
+    return "a crash of the database lost the staged points; the file is staged again"
+
+
+_INSERT = """
+INSERT INTO tailrace_timeline_point
+  (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
+SELECT %(device)s, recorded_at, lon, lat, %(import_id)s, altitude, accuracy, speed, course
+FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid
+ON CONFLICT DO NOTHING
+"""
+_COUNT = "SELECT count(*) FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid"
+
+
+def _move_points(job: ClaimedJob, row: Import) -> None:
+    blocks = _blocks(row)
+    step = max(1, CHUNK * blocks // max(row.staged, 1))
+    due = time.monotonic()
+    for start in range(row.promoted_blocks, blocks, step):
+        _move_chunk(row, start, min(start + step, blocks))
+        if time.monotonic() >= due:
+            job.progress(row.inserted + row.duplicates, row.staged, "points promoted")
+            due = time.monotonic() + REPORT_SECONDS
+        if job.shutting_down():
+            raise Snooze("the worker is shutting down", seconds=0)
+
+
+def _blocks(row: Import) -> int:
+    """Return the number of blocks of the partition."""
+    relation = f"'{staging.partition(row.pk)}'::regclass"
+    [(blocks,)] = query(f"SELECT pg_relation_size({relation}) / current_setting('block_size')::int")
+    return int(blocks)
+
+
+def _move_chunk(row: Import, start: int, end: int) -> None:
+    """Insert the points of these blocks and store the cursor in one transaction."""
+    partition = staging.partition(row.pk)
+    chunk = {"start": f"({start},0)", "end": f"({end},0)"}
+    with transaction.atomic():
+        # A crash loses the points together with their cursor, and the last transaction, which is
+        # synchronous, makes all chunks durable.
+        execute("SET LOCAL synchronous_commit = off")
+        locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
+        if locked.promoted_blocks != start:
+            raise Skip("another worker has taken the import over")
+        # Points have no foreign key to their device: lock it against deletion.
+        if not query(
+            "SELECT 1 FROM tailrace_timeline_device WHERE id = %(id)s FOR KEY SHARE",
+            id=row.device_id,
+        ):
+            raise Skip("the device was deleted")
+        [(count,)] = query(_COUNT.format(partition=partition), **chunk)
+        inserted = execute(
+            _INSERT.format(partition=partition), device=row.device_id, import_id=row.pk, **chunk
+        )
+        row.promoted_blocks = end
+        row.inserted = locked.inserted + inserted
+        row.duplicates = locked.duplicates + count - inserted
+        row.save(update_fields=["promoted_blocks", "inserted", "duplicates"])
+
+
+_INSERTED = """
+SELECT count(*) FROM tailrace_timeline_point
+WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
+  AND import_id = %(import_id)s
+"""
+
+
+def _finish(job: ClaimedJob, row: Import) -> dict[str, int]:
+    """Make all points visible, and enqueue the enrichment; return the numbers of points."""
+    with transaction.atomic():
+        locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
+        if locked.times_lost:  # points inserted before a crash were counted as duplicates after it
+            [(inserted,)] = query(
+                _INSERTED, device=row.device_id, import_id=row.pk,
+                first=locked.first_at, last=locked.last_at,
+            )  # fmt: skip
+            locked.inserted, locked.duplicates = inserted, locked.staged - inserted
+        locked.state, locked.visible, locked.promoted_at = State.ENRICHING, True, database_now()
+        locked.job_id = enqueue_step(ENRICH, locked, after=job.id)
+        locked.save()
+        publish(ImportPromoted.new_event(locked))
+        discard_after_commit(locked)
+    return {
+        "inserted": locked.inserted,
+        "duplicates": locked.duplicates,
+        "rejected": locked.rejected,
+    }

@@ -1,0 +1,1 @@
+"""What the platform asks of timeline: admin, menu, panels, personal data."""

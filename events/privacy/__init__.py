@@ -1,0 +1,1 @@
+"""Who may read recorded events, and how personal data in them is erased."""

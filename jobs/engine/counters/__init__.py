@@ -1,0 +1,1 @@
+"""Count jobs and their times, for /metrics and the overview."""

@@ -1,0 +1,120 @@
+"""The jobs of one claim of this process: the waiting, the running and the ended jobs."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling.settle import settle
+from tailrace.jobs.handler import ClaimedJob, Handler
+
+
+class HeldClaim:
+    """The jobs of one claim until all of them have ended.
+
+    The thread that runs the jobs takes them with `begin_next` or `begin_all`. The thread that
+    watches the claim may take the waiting jobs to give them back; during a slow call it also calls
+    `settle_ended` repeatedly.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        jobs: Sequence[ClaimedJob],
+        settle_ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.handler = handler
+        self.jobs = jobs
+        self.settle_ended = settle_ended
+        self.began_at = time.monotonic()
+        """When the running call began."""
+        self.recorded = handler.in_batches() or len(jobs) == 1
+        """Whether the running jobs are recorded as begun in the database."""
+        self._lock = threading.Lock()
+        self._waiting = deque(jobs)
+        self._running: Sequence[ClaimedJob] = ()
+
+    def begin_next(self) -> ClaimedJob | None:
+        """Return the next waiting job, whose call begins now, or None."""
+        with self._lock:
+            self._running = (self._waiting.popleft(),) if self._waiting else ()
+            self.began_at = time.monotonic()
+            return self._running[0] if self._running else None
+
+    def begin_all(self) -> Sequence[ClaimedJob]:
+        """Return all jobs of the claim: one call for all of them begins now."""
+        with self._lock:
+            self._waiting.clear()
+            self._running, self.began_at = self.jobs, time.monotonic()
+            return self._running
+
+    def take_waiting(self) -> list[ClaimedJob]:
+        """Remove the jobs whose call has not begun from the claim, and return them."""
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            return waiting
+
+    def running(self) -> Sequence[ClaimedJob]:
+        """Return the jobs of the running call; of a batch also the settled jobs."""
+        with self._lock:
+            return self._running
+
+
+class EndedJobs:
+    """The ended jobs of one claim that are not settled or not reported yet.
+
+    The thread that runs the jobs of the claim adds and settles them in groups. During a slow call,
+    the thread that watches the claim settles the jobs that ended before.
+    """
+
+    def __init__(self) -> None:
+        self._settling = threading.Lock()
+        self._lock = threading.Lock()
+        self._ended: list[Verdict] = []
+        self._settled: list[tuple[Verdict, str]] = []
+
+    def add(self, verdicts: Iterable[Verdict]) -> None:
+        """Keep verdicts until they are settled."""
+        with self._lock:
+            self._ended += verdicts
+
+    def settle(self) -> list[tuple[Verdict, str]]:
+        """Settle the ended jobs. Return the verdicts that were settled since the last call, each
+        with the state of its job. Jobs whose claim was lost are left out."""
+        with self._settling:
+            self._settle()
+        with self._lock:
+            settled, self._settled = self._settled, []
+            return settled
+
+    def settle_behind_slow_call(self) -> None:
+        """Settle the jobs that ended before the running call. If the worker is killed during the
+        call, these jobs do not run again.
+
+        It does not wait for other threads. The thread that runs the jobs settles them later if it
+        is not possible now.
+        """
+        if not self._settling.acquire(blocking=False):
+            return
+        try:
+            self._settle(tries=1)
+            totals.write_soon()  # also the counts of the drain, which it would write after the call
+        finally:
+            self._settling.release()
+
+    def _settle(self, tries: int | None = None) -> None:
+        states: dict[int, str] = {}
+        with self._lock:
+            ended, self._ended = self._ended, []
+        try:
+            settle(ended, tries, states)
+        except BaseException:
+            if tries is not None:
+                self.add(verdict for verdict in ended if verdict.job.id not in states)
+            raise
+        finally:
+            with self._lock:
+                self._settled += [(v, states[v.job.id]) for v in ended if v.job.id in states]

@@ -1,0 +1,65 @@
+"""The handlers of all installed apps, from their `handlers` modules or packages."""
+
+from functools import cache
+
+from tailrace.environment.discovery import import_modules, subclasses
+from tailrace.environment.suggest import did_you_mean
+from tailrace.events.types import find_type
+from tailrace.jobs.handler import Handler
+
+
+class UnknownHandler(LookupError):
+    """No app declares a handler with this name."""
+
+
+def discover() -> None:
+    """Import the `handlers` module or package of every app."""
+    import_modules("handlers")
+    clear()
+
+
+def handler_classes() -> list[type[Handler]]:
+    """Return all subclasses of Handler, direct or not, that have a name."""
+    return [cls for cls in subclasses(Handler) if cls.__dict__.get("name")]
+
+
+@cache
+def all_handlers() -> dict[str, Handler]:
+    """Return the handlers by name."""
+    return {cls.name: cls() for cls in sorted(handler_classes(), key=lambda cls: cls.name)}
+
+
+def find(name: str) -> Handler | None:
+    return all_handlers().get(name)
+
+
+def get(name: str) -> Handler:
+    """Return the handler called `name`, or raise UnknownHandler with a suggestion."""
+    handler = find(name)
+    if handler is None:
+        raise UnknownHandler(f"no handler is called {name!r}{did_you_mean(name, all_handlers())}")
+    return handler
+
+
+@cache
+def handlers_for(type_name: str) -> tuple[Handler, ...]:
+    """Return the handlers that get jobs for events of this type."""
+    event_type = find_type(type_name)
+    if event_type is None:
+        return ()
+    return tuple(
+        handler
+        for handler in all_handlers().values()
+        if issubclass(event_type, handler.event_types())
+    )
+
+
+def handlers_with_lanes() -> list[str]:
+    """Return the names of the handlers whose jobs have lanes."""
+    return [name for name, handler in all_handlers().items() if handler.in_lanes()]
+
+
+def clear() -> None:
+    """Clear the caches: for tests that declare handlers of their own."""
+    all_handlers.cache_clear()
+    handlers_for.cache_clear()

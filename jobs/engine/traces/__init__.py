@@ -1,0 +1,1 @@
+"""Spans of jobs, if tracing is on."""

@@ -1,0 +1,198 @@
+"""Wake queues: send a message to the workers after a commit, at most one at a time per queue.
+
+A message holds only the name of the queue. If a message is lost, doubled, late or reordered, only
+the latency changes: the tick finds the queues with due jobs.
+"""
+
+import math
+import time
+from collections.abc import Iterable
+
+import structlog
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from kombu.exceptions import OperationalError
+
+from tailrace.db import clock, connections, prepared
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.waking.activity import SLICE, newest, same
+
+log = structlog.get_logger(__name__)
+
+CONFIRM_SECONDS = 3
+"""How long to wait until RabbitMQ confirms a message. (For Redis there is a setting.)"""
+
+LOCKED_PAUSES = (0.05, 0.2)
+"""Seconds before the second and the third attempt to mark a queue whose row is locked. Another
+waker or a drain of the queue locks it for a shorter time."""
+UNMARKED_SECONDS = 0.5
+"""In this time a process sends at most one message per queue without marking the queue."""
+
+# Locked rows are passed over, so that a lock delays only the wake-up of its own queue, and locks
+# may be taken in any order. A crash of the database may lose the flag, so the commit need not wait
+# for the disk. The last SELECT reads the rows before the update. A queue without a row counts as a
+# queue whose row is locked.
+_MARK = f"""
+WITH asleep AS MATERIALIZED (
+  SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+  WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL AND a.awake IS NOT TRUE
+),
+free AS MATERIALIZED (
+  SELECT a.name FROM asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")}
+  WHERE NOT a.awake FOR NO KEY UPDATE OF a SKIP LOCKED
+),
+marked AS (
+  UPDATE tailrace_jobs_queueactivity a
+  SET awake = true, awake_at = {clock.NOW}, resends = 0, slice = {SLICE}
+  FROM asleep
+  WHERE {same("a", "asleep")} AND a.name = ANY(ARRAY(SELECT name FROM free))
+    AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+  RETURNING a.name
+)
+SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM asleep
+"""
+
+
+def on_commit(names: Iterable[str]) -> None:
+    """Wake these queues when the caller's transaction commits, or at once if there is none.
+
+    Several calls in one transaction become one wake-up. The messages are sent in the waker's
+    thread, or in the caller's thread with JOBS_WAKE=inline.
+    """
+    queues = set(names)
+    if not queues:
+        return
+    connection = connections.current()
+    for _sids, callback, *_ in connection.run_on_commit:
+        if isinstance(callback, _Wake) and _sids == set(connection.savepoint_ids):
+            callback.names |= queues
+            return
+    connection.on_commit(_Wake(queues), robust=True)
+
+
+class _Wake:
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def __call__(self) -> None:
+        soon(self.names)
+
+
+def soon(names: Iterable[str]) -> None:
+    """Wake these queues now, in the waker's thread: see `on_commit`."""
+    if settings.JOBS_WAKE == "thread":
+        waker.request(names)
+    else:
+        wake(names)
+
+
+def wake(names: Iterable[str]) -> list[str]:
+    """Send one message for each of these queues that is not awake; return the names of the queues
+    that got a message.
+
+    It never raises: the tick sends messages that cannot be sent now.
+    """
+    woken: list[str] = []
+    waiting = list(names)
+    try:
+        for pause in (None, *LOCKED_PAUSES):
+            if pause:
+                time.sleep(pause)
+            marked, locked = _mark(waiting)
+            send(marked)
+            woken += marked
+            waiting = [name for name in locked if _may_send_unmarked(name)]
+            if not waiting:
+                break
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("wake.not_marked", queues=sorted(waiting), error=str(error))
+        return woken
+    send(unmarked(waiting))
+    return woken + waiting
+
+
+def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
+    now, and the queues whose rows are locked."""
+    rows = prepared.query(_MARK, names=sorted(names))
+    return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
+
+
+_unmarked_at: dict[str, float] = {}
+"""When this process last sent a message for a queue whose row was locked."""
+
+
+def _may_send_unmarked(name: str) -> bool:
+    return time.monotonic() - _unmarked_at.get(name, -math.inf) >= UNMARKED_SECONDS
+
+
+def unmarked(names: Iterable[str]) -> list[str]:
+    """Return the queues that get a message although their rows stay locked, so that their jobs run:
+    queues to which this process sent no such message in the last UNMARKED_SECONDS."""
+    allowed = [name for name in names if _may_send_unmarked(name)]
+    if allowed:
+        log.warning("wake.queue_row_locked", queues=allowed)
+        _unmarked_at.update(dict.fromkeys(allowed, time.monotonic()))
+    return allowed
+
+
+PACE_SECONDS = 0.003
+"""The minimum time between two calls of the waker. Without it, a publisher in a loop would cause
+one statement per event, and most statements would find the queues awake."""
+waker = Coalescer("waker", wake, pace=PACE_SECONDS)
+"""The thread of this process for the wake-ups of `on_commit`."""
+
+
+def deliver(names: Iterable[str]) -> None:
+    """Send one message for each of these queues, which are already marked.
+
+    A thread sends the messages, as in `on_commit`, so that the caller does not wait for the broker.
+    """
+    if settings.JOBS_WAKE == "thread":
+        _sender.request(names)
+    else:
+        send(names)
+
+
+def is_sending() -> bool:
+    """Whether the messages of an earlier `deliver` are still being sent."""
+    return _sender.is_busy()
+
+
+def send(names: Iterable[str]) -> int:
+    """Send one message per queue; return the number of sent messages. A broker error ends the
+    sending and is only logged."""
+    count = 0
+    for name in names:
+        try:
+            _send(name)
+            totals.sent(name)
+            count += 1
+        except Exception as error:
+            # kombu's transports raise their own error classes; no error may reach a publisher.
+            log.warning("wake.not_sent", queue=name, error=f"{type(error).__name__}: {error}")
+            break
+    return count
+
+
+_sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)
+
+
+def _send(name: str) -> None:
+    unconfirmed = None
+    with current_app.producer_or_acquire() as producer:
+        try:
+            current_app.send_task(
+                name, queue=name, producer=producer, retry=False, ignore_result=True,
+                confirm_timeout=CONFIRM_SECONDS,
+            )  # fmt: skip
+        except OperationalError as error:
+            if not isinstance(error.__cause__, TimeoutError):
+                raise
+            # If the exception left this block, kombu would close the channel and wait for that.
+            producer.connection.collect()
+            unconfirmed = error
+    if unconfirmed is not None:
+        raise unconfirmed

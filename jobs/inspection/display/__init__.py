@@ -1,0 +1,1 @@
+"""Numbers, times and states as text."""

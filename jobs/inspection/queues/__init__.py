@@ -1,0 +1,1 @@
+"""Statistics of queues and of the workers that serve them."""

@@ -1,0 +1,243 @@
+"""Statistics of queues, tables and workers. The cost does not grow with the history."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.engine.waking.activity import newest
+
+EXACT_BELOW = 50_000
+"""Tables with fewer rows are counted, larger ones estimated."""
+TICK_LATE_SECONDS = 15
+"""The tick runs each second; it counts as late after this time."""
+WORKER_SECONDS = 30
+"""A worker counts as live for this time after its last heartbeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """The state of a queue and the number of its jobs. Counts stop at `cap`."""
+
+    name: str
+    pending: int
+    due: int
+    running: int
+    failed: int
+    oldest_due: datetime | None
+    paused: bool
+    awake: bool
+    awake_at: datetime | None
+    drained_at: datetime | None
+    max_running: int | None
+    rate_limit: float | None
+    retired: bool
+
+    @property
+    def oldest_due_seconds(self) -> float | None:
+        """How long the oldest due job has been waiting."""
+        return None if self.oldest_due is None else (clock.now() - self.oldest_due).total_seconds()
+
+
+def _capped(where: str) -> str:
+    return (
+        "(SELECT count(*) FROM ("
+        f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
+    )
+
+
+# Each priority is counted separately, along the index of the due jobs.
+DUE = f"""(SELECT count(*) FROM (
+  SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+      AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
+  LIMIT %(cap)s) capped)"""
+"""SQL: the number of due jobs of the queue `q`, up to %(cap)s."""
+OLDEST_DUE = f"""(SELECT min(first.due_at) AS oldest
+  FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+  SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+    AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first)"""
+"""SQL: the due time of the oldest due job of the queue `q`."""
+
+QUEUES = f"""
+SELECT q.name,
+  {_capped("handler = q.name AND state = 'pending'")} AS pending,
+  {_capped(f"handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}")} AS due,
+  coalesce(r.running, 0) AS running,
+  {_capped("handler = q.name AND state = 'failed'")} AS failed,
+  {OLDEST_DUE} AS oldest_due,
+  q.paused_at IS NOT NULL AS paused, coalesce(a.awake, false), a.awake_at, a.drained_at,
+  q.max_running, q.rate_limit,
+  q.retired_at IS NOT NULL AS retired
+FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
+  SELECT handler, count(*) AS running FROM tailrace_jobs_live WHERE state = 'running'
+    GROUP BY handler
+) r ON r.handler = q.name
+WHERE q.retired_at IS NULL
+  -- one scalar subquery per state: an EXISTS for both would be hashed from the whole table
+  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+    ORDER BY priority, due_at LIMIT 1) IS NOT NULL
+  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed'
+    LIMIT 1) IS NOT NULL
+ORDER BY q.name
+"""
+
+
+def queues(cap: int = 10_000) -> list[QueueStats]:
+    """Return the statistics of all queues; counts stop at `cap`."""
+    return [QueueStats(*row) for row in query(QUEUES, cap=cap)]
+
+
+_LIVE_AND_FAILED = "SELECT " + ", ".join(
+    _capped(f"state = '{state}'") for state in ("pending", "running", "failed")
+)
+
+
+def totals(cap: int = 100_000) -> dict[str, int]:
+    """Return the number of jobs by state.
+
+    Pending, running and failed jobs are counted up to `cap`; completed jobs are counted in a small
+    table, and estimated as its remaining rows in a large one.
+    """
+    ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
+    rows = estimate("tailrace_jobs_job")
+    if rows < EXACT_BELOW:
+        ((completed,),) = query("SELECT count(*) FROM tailrace_jobs_job WHERE state = 'completed'")
+    else:
+        completed = max(rows - pending - running - failed, 0)
+    return {"pending": pending, "running": running, "completed": completed, "failed": failed}
+
+
+# The estimate of a partitioned table is the sum of its partitions.
+_PLANNERS_ROWS = """
+SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint
+FROM pg_class WHERE relkind = 'r' AND (oid = %(table)s::regclass
+  OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::regclass)))
+"""
+
+
+def estimate(table: str) -> int:
+    """Return the table's number of rows: counted while it is small, else the planner's estimate."""
+    ((guess,),) = query(_PLANNERS_ROWS, table=table)
+    if guess < EXACT_BELOW:
+        limited = f'SELECT 1 FROM "{table}" LIMIT {4 * EXACT_BELOW}'
+        ((guess,),) = query(f"SELECT count(*) FROM ({limited}) limited")
+    return int(guess)
+
+
+_COMPLETED = f"""
+SELECT queue, completed, floor(extract(epoch FROM date_trunc('minute', {clock.NOW}) - minute) / 60)
+FROM tailrace_jobs_throughput
+WHERE minute > date_trunc('minute', {clock.NOW}) - make_interval(mins => %(minutes)s)
+"""
+
+
+def completed_per_minute(minutes: int = 60) -> dict[str, list[int]]:
+    """Return, by queue, the jobs completed in each of the last `minutes`, oldest first."""
+    counts: dict[str, list[int]] = {}
+    for queue, completed, minutes_ago in query(_COMPLETED, minutes=minutes):
+        line = counts.setdefault(queue, [0] * minutes)
+        if 0 <= minutes_ago < minutes:
+            line[minutes - 1 - int(minutes_ago)] = completed
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class LastTick:
+    """The last tick: its age in seconds and its process; both are None before the first tick."""
+
+    age: float | None = None
+    by: str | None = None
+
+    @property
+    def late(self) -> bool:
+        return self.age is None or self.age > TICK_LATE_SECONDS
+
+
+def last_tick() -> LastTick:
+    """Return the age and the process of the last tick."""
+    sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), by
+              FROM tailrace_jobs_pulse WHERE name = 'tick'"""
+    rows = query(sql)
+    return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker with a recent heartbeat."""
+
+    pulse: str
+    queues: list[str]
+    age: float
+    """Seconds since its last heartbeat."""
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its Celery node name, which may not be unique."""
+        return str(self.facts.get("node") or self.pulse)
+
+    @property
+    def host(self) -> str:
+        return str(self.facts.get("host", ""))
+
+    @property
+    def pid(self) -> int | None:
+        """The id of its main process."""
+        return self.facts.get("pid")
+
+    @property
+    def concurrency(self) -> int:
+        """How many jobs of synchronous handlers it runs at once; 0 if unknown."""
+        return int(self.facts.get("concurrency", 0))
+
+    @property
+    def pool(self) -> str:
+        """The kind of its pool, e.g. prefork."""
+        return str(self.facts.get("pool", ""))
+
+    @property
+    def processes(self) -> list[dict[str, int]]:
+        """Id (`pid`) and memory (`memory`, bytes) of each process that runs jobs."""
+        return list(self.facts.get("processes", ()))
+
+    @property
+    def process_ids(self) -> list[tuple[str, int]]:
+        """Host and id of each process that runs jobs."""
+        return [(self.host, process["pid"]) for process in self.processes]
+
+    @property
+    def memory(self) -> int:
+        """The resident memory of all its processes in bytes; 0 if unknown."""
+        children = sum(
+            process["memory"] for process in self.processes if process["pid"] != self.pid
+        )
+        return int(self.facts.get("memory", 0)) + children
+
+    @property
+    def started_at(self) -> datetime | None:
+        return _time(self.facts.get("started_at"))
+
+    @property
+    def code(self) -> str:
+        """The version of its code: see `code_version`."""
+        return str(self.facts.get("code", ""))
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+_WORKERS = f"""
+SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at)::float8,
+  facts::text::json FROM tailrace_jobs_pulse
+WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s)
+ORDER BY name LIMIT 1000
+"""
+
+
+def workers(within: float = WORKER_SECONDS) -> list[Worker]:
+    """Return the workers with a heartbeat in the last `within` seconds."""
+    return [Worker(*row) for row in query(_WORKERS, within=within)]

@@ -1,0 +1,1 @@
+"""Move finished jobs to the history, and delete rows past their retention."""

@@ -1,0 +1,1 @@
+"""Check invariants and repair their violations."""

@@ -1,0 +1,1 @@
+"""What happens each second: rescue jobs, run schedules, wake queues."""

@@ -1,0 +1,138 @@
+"""Rescue running jobs whose lease expired because their worker was lost: they run again or fail."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from tailrace.db import clock, connections
+from tailrace.db.query import query
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.failures.fill_in import WORKER_LOST, group_or_leave
+from tailrace.jobs.engine.failures.fingerprint import fingerprint
+from tailrace.jobs.engine.failures.record import silenced
+from tailrace.jobs.engine.settling.settle_sql import MERGED, record_attempts, taken_by
+from tailrace.jobs.engine.waking import dependents
+from tailrace.jobs.runtime.report import Failure, report_later
+
+LOST = "its worker was lost: the lease expired while it ran"
+NOT_BEGUN = "its worker was lost before the job began, or soon after; this counts as no attempt"
+
+_LOST_ATTEMPTS = """
+    SELECT id, claim_no, started_at, call_after, NULL::real AS call_took, 'lost' AS outcome,
+           '' AS error_class,
+           CASE WHEN begun THEN %(lost)s ELSE %(not_begun)s END AS message, '' AS traceback, worker
+    FROM rescued"""
+
+# The attempt was counted when the job was claimed, so a job that kills its workers ends in
+# `failed`; a job that had not begun gets its attempt back. Rescued jobs are marked, to be claimed
+# on their own. SKIP LOCKED skips jobs that are being settled now. Of several jobs with the same
+# unique key, one is queued again; the next rescue merges the others into it. All running jobs are
+# read, because no index has the leases; ORDER BY matches the index of running jobs.
+_RESCUE = f"""
+WITH expired AS MATERIALIZED (
+  SELECT j.id, j.handler, j.unique_key, h.max_attempts,
+         j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
+  FROM tailrace_jobs_live j
+  LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
+    AS h (name, max_attempts) ON h.name = j.handler
+  WHERE j.state = 'running' AND j.lease_until < {clock.NOW}
+    AND (h.name IS NOT NULL OR j.lease_until < {clock.NOW} - interval '1 hour')
+    AND (%(ids)s::bigint[] IS NULL OR j.id = ANY(%(ids)s))
+  ORDER BY j.handler, j.lane LIMIT %(limit)s FOR UPDATE OF j SKIP LOCKED
+),
+chosen AS (
+  SELECT DISTINCT ON (handler, unique_key, CASE WHEN unique_key IS NULL THEN id END) *
+  FROM expired ORDER BY handler, unique_key, CASE WHEN unique_key IS NULL THEN id END, id
+),
+rescued AS (
+  UPDATE tailrace_jobs_live j
+  SET state = CASE
+        WHEN j.cancel_requested THEN 'cancelled'
+        WHEN e.exhausted THEN 'failed'
+        WHEN taken.by IS NOT NULL THEN 'skipped'
+        ELSE 'pending' END,
+      error = CASE
+        WHEN j.cancel_requested THEN 'cancelled while running'
+        WHEN NOT e.exhausted AND taken.by IS NOT NULL THEN {MERGED}
+        WHEN j.begun THEN %(lost)s
+        ELSE %(not_begun)s END,
+      finished_at = CASE
+        WHEN j.cancel_requested OR e.exhausted OR taken.by IS NOT NULL THEN {clock.NOW} END,
+      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL
+  FROM chosen e, {taken_by("e")}
+  WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
+  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.call_after, j.worker,
+            j.event_id, j.begun, j.routing_key, j.attempt,
+            coalesce(e.max_attempts, j.attempt) AS max_attempts
+),
+tried AS ({record_attempts(_LOST_ATTEMPTS)})
+SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
+       r.max_attempts, r.claim_no, r.state
+FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
+"""
+bookmark = bookmarks.Bookmark()
+"""When this process checks again: while a held snapshot keeps the index entries of all jobs that
+ran, checks are slow, and are made only every LONGEST_PAUSE."""
+_REPORTED = (
+    "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
+    "claim_no",
+)  # fmt: skip
+"""The columns of a rescued job, without its state, by their names in Failure."""
+
+
+def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
+    """Rescue jobs with expired leases, all or only the jobs `ids`; return how many.
+
+    The tick, which calls this, then wakes their queues. Another thread reports the failures after
+    the commit, so that reporters delay neither the tick nor a sweep that holds locks.
+    """
+    if ids is None and bookmark.ages() is not None:
+        return 0
+    handlers, began = registry.all_handlers(), time.monotonic()
+    rows = query(
+        _RESCUE,
+        handlers=list(handlers),
+        max_attempts=[handler.max_attempts for handler in handlers.values()],
+        limit=limit,
+        ids=None if ids is None else list(ids),
+        lost=LOST,
+        not_begun=NOT_BEGUN,
+    )
+    if ids is None:
+        bookmark.scanned(time.monotonic() - began, full=True)
+    if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
+        dependents.release(finished)
+    group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])
+    if rows:
+        names = Counter(handler for handler, *_rest in rows)
+        silenced_handlers = _silenced_handlers(names)
+        failures = [_failure(row, row[0] in silenced_handlers) for row in rows]
+        report = partial(report_later, failures)
+        connections.current().on_commit(report, robust=True)
+        connections.current().on_commit(partial(totals.lost, names), robust=True)
+    return len(rows)
+
+
+def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
+    """Return the handlers whose failures by a lost worker are silenced."""
+    groups = {handler: fingerprint(handler, WORKER_LOST, LOST, "") for handler in handlers}
+    ids = silenced(groups.values())
+    return {handler for handler, group in groups.items() if group.id in ids}
+
+
+def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
+    *columns, state = row
+    job = dict(zip(_REPORTED, columns, strict=True))
+    final = state == "failed"
+    return Failure(
+        **job,
+        final=final,
+        retry_in=0.0,
+        error=LOST,
+        error_class=WORKER_LOST,
+        silenced=is_silenced,
+    )

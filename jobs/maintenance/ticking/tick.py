@@ -1,0 +1,109 @@
+"""Each second: rescue jobs, run schedules, wake queues with due jobs. Idle: three statements."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import structlog
+
+from tailrace.db import clock, connections
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.engine.waking import wake
+from tailrace.jobs.engine.waking.activity import SLICE, newest, same
+from tailrace.jobs.maintenance.ticking import rescue, schedules
+
+log = structlog.get_logger(__name__)
+
+RESEND_SECONDS = 2
+"""If no drain begins on an awake queue, another message is sent after this time, then after twice
+as long, up to a minute. So lost messages are replaced, and a queue without workers is not flooded.
+"""
+
+# ORDER BY matches the index: otherwise, if most jobs are pending, the planner expects to find a due
+# job soon in any order, and reads the whole table for each queue without due jobs.
+_DUE = f"""
+EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+  SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+    AND priority = p.priority AND due_at <= {clock.NOW}
+    AND due_at >= {clock.NOW} - make_interval(secs => %(age)s)
+  ORDER BY due_at, id LIMIT 1) due)
+"""
+
+_NO_MESSAGE = f"""
+(a.awake IS NOT TRUE OR a.awake_at IS NULL OR a.awake_at <
+  {clock.NOW} - make_interval(secs => least({RESEND_SECONDS} * 2 ^ a.resends, 60)))
+"""
+_ASLEEP = f"""
+SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+WHERE q.retired_at IS NULL AND q.paused_at IS NULL AND {_NO_MESSAGE} AND {_DUE}
+"""
+
+# The flag need not survive a crash. Rows that another transaction has locked are not marked.
+_WAKE_DUE = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+asleep AS MATERIALIZED ({_ASLEEP}),
+free AS (
+  SELECT asleep.name, asleep.slice
+  FROM quick, asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")} WHERE {_NO_MESSAGE}
+  ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED
+),
+marked AS (
+  UPDATE tailrace_jobs_queueactivity a SET awake = true, awake_at = {clock.NOW}, slice = {SLICE},
+    resends = CASE WHEN a.awake THEN least(a.resends + 1, 5) ELSE 0 END
+  FROM free WHERE {same("a", "free")} RETURNING a.name
+)
+SELECT asleep.name, marked.name IS NOT NULL FROM asleep LEFT JOIN marked USING (name)
+"""
+
+bookmark = bookmarks.Bookmark()
+"""Up to which due time this process has checked all jobs."""
+RECENT_SECONDS = 10
+"""Each tick checks jobs that became due up to this long before the last full check, or later: their
+messages may be lost."""
+
+
+def tick() -> int:
+    """Rescue jobs, run schedules and wake queues with due jobs; return the number of woken queues.
+
+    Several processes may tick at once: each step locks the rows that it changes. If a step fails,
+    the others still run.
+    """
+    _step(rescue.rescue)
+    _step(schedules.work_off)
+    return len(_step(wake_due) or ())
+
+
+def _step(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception:
+        log.exception("tick.failed", step=work.__name__)
+        connections.check_at_next_use()
+        return None
+
+
+def wake_due() -> list[str]:
+    """Send a wake-up for each queue with due jobs whose last message was lost, or that has none;
+    return the names of these queues.
+
+    Queues whose rows are locked get a message, too, although their rows cannot be marked. Messages
+    are sent after the commit, so that no row is locked while the broker is slow. While earlier
+    messages are still being sent, no messages are added.
+    """
+    if wake.is_sending():
+        return []
+    age, began = bookmark.age(), time.monotonic()
+    rows = query(_WAKE_DUE, age=age)
+    full = age == bookmarks.BEGINNING
+    bookmark.scanned(time.monotonic() - began, full=full)
+    if full:
+        bookmark.claimed(began - RECENT_SECONDS)
+    names = [name for name, marked in rows if marked]
+    if locked := {name for name, marked in rows if not marked}:
+        time.sleep(sum(wake.LOCKED_PAUSES))  # a waker or a drain is done by then
+        names += wake.unmarked(name for name, _slice in query(_ASLEEP, age=age) if name in locked)
+    connections.current().on_commit(partial(wake.deliver, names), robust=True)
+    return names

@@ -1,0 +1,1 @@
+"""The processes that do upkeep: their turns, heartbeats and versions of the code."""

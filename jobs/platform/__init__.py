@@ -1,0 +1,1 @@
+"""Admin, commands, checks, invariants, panels, and jobs that users request."""

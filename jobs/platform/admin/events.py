@@ -1,0 +1,255 @@
+"""The admin of events and their jobs."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+from django.views.decorators.http import require_POST
+from unfold.decorators import display
+
+from tailrace.db.row_ids import row_id
+from tailrace.events.models import Event
+from tailrace.events.privacy.visibility import hidden_from
+from tailrace.events.types import all_types
+from tailrace.jobs.inspection.details.chain import chain_of
+from tailrace.jobs.inspection.details.event_states import NO_JOBS, event_states, with_event_state
+from tailrace.jobs.inspection.visibility import (
+    HIDDEN,
+    VIEW_EVENT_PAYLOAD,
+    VIEW_JOB,
+    mask_attempts,
+    mask_events,
+    mask_jobs,
+    user_of,
+)
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import acknowledge, batches
+from tailrace.jobs.pages import panel
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists import bulk, filters
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.states import State
+
+MAX_JOBS = 100
+REPLAYED = (State.FAILED, State.CANCELLED)
+"""States of the jobs that the button of an event replays."""
+MAX_EFFECTS = 20
+
+TypeFilter = filters.column_filter("type", lambda: [(cls.name, cls.name) for cls in all_types()])
+
+
+class EventStateFilter(filters.ChoiceFilter):
+    """Filter events by the states of their jobs. The event's state is computed, not stored."""
+
+    title = "state"
+    parameter_name = "state"
+    scanned: ClassVar[set[str]] = {"none", "progress", "settled"}
+    options = [
+        ("none", "no jobs"),
+        ("progress", "in progress"),
+        ("settled", "settled"),
+        ("failures", "has failures"),
+    ]
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if value == "failures":
+            failed = Job.objects.failed().filter(event__isnull=False)
+            return queryset.filter(pk__in=failed.order_by().values("event"))
+        # PostgreSQL runs a scalar subquery for each row; it would join EXISTS with the whole table.
+        states = with_event_state(Job.objects.filter(event=OuterRef("pk"))).values("event_state")
+        state = None if value == "none" else dict(self.options)[value]
+        return queryset.alias(event_state=Subquery(states)).filter(event_state=state)
+
+
+class ProblemFilter(filters.ChoiceFilter):
+    title = "problem"
+    parameter_name = "problem"
+    options = [("flagged", "flagged"), ("acknowledged", "acknowledged")]
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if value == "flagged":
+            return queryset.filter(acknowledged_at=None).exclude(problem="")
+        return queryset.filter(acknowledged_at__isnull=False)
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Events, newest first. Search by id or by the start of a subject."""
+
+    list_display = ("id", "type", "subject", "state", "occurred", "actor", "flag")
+    list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
+    search_fields = ("id", "subject")
+    search_help_text = "id, or start of the subject"
+    change_form_outer_before_template = "tailrace/jobs/admin/event_problem.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/event_jobs.html"
+    fieldsets = (
+        (None, {"fields": (("type", "subject", "state"), ("occurred", "recorded"), "actor")}),
+        ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "led_to")}),
+        ("Payload", {"fields": ("content",)}),
+    )
+
+    occurred = rendering.time_column("occurred_at")
+    recorded = rendering.time_column("recorded_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
+        return super().get_queryset(request).defer("payload")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if (id := row_id(term)) is not None:
+            return queryset.filter(pk=id), False
+        return queryset.filter(subject__startswith=term).exclude(subject=""), False
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return (
+            params.get("state") in EventStateFilter.scanned
+            or params.get("problem") == "acknowledged"
+        )
+
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Leave out hidden events, so that a search does not reveal their subjects."""
+        term = request.GET.get(SEARCH_VAR, "").strip()
+        if not term or row_id(term) is not None:
+            return rows
+        hidden = hidden_from(user_of(request), (row.pk for row in rows))
+        return [row for row in rows if row.pk not in hidden]
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        event = super().get_object(request, object_id, from_field)
+        if event is not None:
+            event.is_hidden = bool(mask_events(user_of(request), [event]))
+            event.state_of_jobs = event_states([event.pk]).get(event.pk, NO_JOBS)
+        return event
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        mask_events(user_of(request), rows)
+        states = event_states([row.pk for row in rows])
+        for row in rows:
+            row.state_of_jobs = states.get(row.pk, NO_JOBS)
+
+    @display(
+        description="state",
+        label={"settled": "success", "in progress": "info", "has failures": "danger"},
+    )
+    def state(self, event: Any) -> str:
+        return event.state_of_jobs
+
+    @display(description="problem", label={"flagged": "warning"}, empty_value="")
+    def flag(self, event: Event) -> str | None:
+        if not event.problem:
+            return None
+        return "acknowledged" if event.acknowledged_at else "flagged"
+
+    @display(description="cause")
+    def caused_by(self, event: Event) -> str:
+        return rendering.row_link("tailrace_events_event_change", "event", event.cause_id)
+
+    @display(description="effects")
+    def led_to(self, event: Any) -> str:
+        if event.is_hidden:
+            return HIDDEN
+        effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")
+        links = [
+            rendering.row_link("tailrace_events_event_change", effect.type, effect.pk)
+            for effect in effects[: MAX_EFFECTS + 1]
+        ]
+        shown = links[:MAX_EFFECTS] + (["…"] if len(links) > MAX_EFFECTS else [])
+        return rendering.comma_separated(shown) if shown else "–"
+
+    @display(description="payload")
+    def content(self, event: Event) -> str:
+        return rendering.json_block(event.payload)
+
+    @display(description="payload")
+    def content_hidden(self, event: Event) -> str:
+        return "You need the permission tailrace_events.view_payload to see payloads."
+
+    def get_fieldsets(self, request: HttpRequest, obj: Event | None = None) -> Any:
+        field = "content" if request.user.has_perm(VIEW_EVENT_PAYLOAD) else "content_hidden"
+        return (*self.fieldsets[:-1], ("Payload", {"fields": (field,)}))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        event = self.get_object(request, object_id)
+        context = jobs_of_event(object_id, user_of(request)) | (extra_context or {})
+        permitted = event is not None and self.has_view_permission(request, event)
+        if permitted and not event.is_hidden:
+            context["panels"] = panel.event_panels(event, request)
+            context |= _chain(event.pk, user_of(request))
+        return super().change_view(request, object_id, form_url, context)
+
+    def get_urls(self) -> list[Any]:
+        def route(name: str, view: Any) -> Any:
+            post = self.admin_site.admin_view(require_POST(view))
+            return path(f"<int:id>/{name}/", post, name=f"tailrace_events_event_{name}")
+
+        return [
+            route("acknowledge", self.acknowledge_view),
+            route("replay", self.replay_view),
+            *super().get_urls(),
+        ]
+
+    def acknowledge_view(self, request: HttpRequest, id: int) -> HttpResponse:
+        if acknowledge.acknowledge(request.user, id):
+            messages.success(request, f"Event {id} acknowledged.")
+        else:
+            messages.info(request, f"Event {id} is already acknowledged.")
+        return redirect("admin:tailrace_events_event_change", id)
+
+    def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
+        """Replay the failed and cancelled jobs of an event, and redirect to the event's page, or
+        to the event in the form field `page`."""
+        if not request.user.has_perm(batches.PERMISSION):
+            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        action = batches.JOB_ACTIONS["replay"]
+        jobs = Job.objects.filter(event=id, state__in=REPLAYED)
+        bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
+        shown = row_id(request.POST.get("page", ""))
+        return redirect("admin:tailrace_events_event_change", id if shown is None else shown)
+
+
+def _chain(event_id: int, user: User) -> dict[str, Any]:
+    """Return the chain of an event, and the ids of its events with jobs to replay."""
+    if not user.has_perm(VIEW_JOB):
+        return {}
+    chain = chain_of(event_id, user)
+    shown = [node for _, node in chain.nodes()]
+    for node in shown:
+        mask_jobs(user, node.jobs)
+    jobs = Job.objects.filter(event__in=[node.event.pk for node in shown], state__in=REPLAYED)
+    return {
+        "chain": chain.roots,
+        "is_chain": len(shown) > 1,
+        "replayable": set(jobs.order_by().values_list("event", flat=True).distinct()),
+    }
+
+
+def jobs_of_event(object_id: str, user: User) -> dict[str, Any]:
+    """Return the jobs of an event with their attempts, as the user may see them."""
+    event_id = row_id(object_id)
+    if event_id is None:
+        return {}
+    rows = Job.objects.filter(event=event_id).defer("payload", "result").order_by("id")
+    jobs: list[Any] = list(rows[: MAX_JOBS + 1])
+    attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).order_by("job", "claim_no")
+    by_job: dict[int, list[Attempt]] = {}
+    shown = list(attempts.defer("traceback")[:1000])
+    mask_attempts(user, shown, hidden=bool(mask_jobs(user, jobs)))
+    for attempt in shown:
+        by_job.setdefault(attempt.job_id, []).append(attempt)
+    for job in jobs:
+        job.tries = rendering.attempts(job)
+        job.attempt_list = by_job.get(job.pk, [])
+    return {"jobs": jobs[:MAX_JOBS], "more_jobs": len(jobs) > MAX_JOBS}

@@ -1,0 +1,262 @@
+"""The admin of jobs, with the actions retry, cancel and replay."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path, reverse
+from django.views.decorators.http import require_POST, require_safe
+from unfold.decorators import action, display
+
+from tailrace.jobs.inspection.display.formatting import timestamp
+from tailrace.jobs.inspection.display.state_labels import state_label
+from tailrace.jobs.inspection.search.find import SearchResult, scans, search
+from tailrace.jobs.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
+from tailrace.jobs.inspection.visibility import hidden_jobs, mask_jobs, user_of
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists import bulk, filters
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.lists.several import is_across
+from tailrace.jobs.platform.admin.pages.job import live_view, page_of
+from tailrace.jobs.platform.admin.pages.job_log import log_view
+from tailrace.jobs.platform.admin.pages.reschedule import reschedule_view
+from tailrace.jobs.states import State
+
+SEARCH = "job_search"
+"""The attribute of a request that has the result of its search."""
+MAX_CHOSEN = 1_000
+"""The maximum number of selected jobs of one action."""
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Jobs, newest first. Filters, search and page are in the URL."""
+
+    list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
+    list_filter = (
+        filters.QueueFilter, filters.StateFilter, filters.LaneFilter, filters.EventFilter,
+        filters.FailureFilter,
+    )  # fmt: skip
+    search_fields = ("id",)
+    search_help_text = "id, queue, subject or error"
+    search_terms = (*(f"{name}:" for name in NAMES), "field=value")
+    list_before_template = "tailrace/jobs/admin/search_terms.html"
+    narrow_by = "to narrow the search, add since:2h, until:2d or state:failed to the box above"
+    actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
+    previews_all = True
+    change_form_outer_before_template = "tailrace/jobs/admin/job_top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/job_dependents.html"
+    fieldsets = (
+        (
+            "Job",
+            {"fields": ("handler", "status", "event_link", "routing_key", "scheduled", "original")},
+        ),
+        ("Time", {"fields": ("created", "due", "started", "finished")}),
+        ("Claim", {"fields": ("tries", "claims", "lease", "worker", "marks")}),
+        ("Order", {"fields": ("priority", "lane", "unique_key", "merges", "follows")}),
+    )
+
+    created, due = rendering.time_column("created_at"), rendering.time_column("due_at")
+    started, finished = rendering.time_column("started_at"), rendering.time_column("finished_at")
+    lease = rendering.time_column("lease_until", "lease until")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        return super().get_queryset(request).defer("payload", "result")
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        job = super().get_object(request, object_id, from_field)
+        if job is not None:
+            mask_jobs(user_of(request), [job])
+        return job
+
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Leave out hidden jobs if the list would reveal their lane or subject."""
+        if self.tells(request):
+            hidden = hidden_jobs(user_of(request), rows)
+            return [row for row in rows if row.pk not in hidden]
+        return rows
+
+    def tells(self, request: HttpRequest) -> bool:
+        """Return whether these filters and search terms reveal more of a job than its row shows."""
+        terms = _terms(request.GET)
+        return filters.LaneFilter.parameter_name in request.GET or terms.tells()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term.strip():
+            return queryset, False
+        try:
+            result = search(user_of(request), search_term, queryset)
+        except InvalidSearch as error:
+            messages.warning(request, str(error))
+            return queryset.none(), False
+        if result.left_out:
+            messages.warning(request, result.left_out)
+        setattr(request, SEARCH, result)
+        return result.jobs, False
+
+    def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        result: SearchResult | None = getattr(request, SEARCH, None)
+        return result.within(queryset) if result else queryset
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        mask_jobs(user_of(request), rows)
+
+    def state_of(self, params: Mapping[str, str]) -> str:
+        """Return the state in the filter or in the search, or an empty string."""
+        return params.get("state", "") or _terms(params).state
+
+    def scans(self, params: dict[str, str]) -> bool:
+        names = ("queue", "state", "lane", "event", "failure")
+        return scans(_terms(params), {name: params.get(name) for name in names})
+
+    # Columns and fields
+
+    @display(description="state", label=rendering.STATE_COLOURS)
+    def status(self, job: Job) -> str:
+        return state_label(job)
+
+    @display(description="attempt")
+    def tries(self, job: Job) -> str:
+        return rendering.attempts(job)
+
+    @display(description="due or finished")
+    def when(self, job: Job) -> str:
+        return timestamp(job.finished_at or job.due_at)
+
+    @display(description="error")
+    def why(self, job: Job) -> str:
+        return rendering.truncated(job.error)
+
+    @display(description="event")
+    def event_link(self, job: Job) -> str:
+        return rendering.row_link("tailrace_events_event_change", "event", job.event_id)
+
+    @display(description="marks")
+    def marks(self, job: Job) -> str:
+        marks = {
+            "claimed, about to start": job.state == State.RUNNING and not job.begun,
+            "claimed on its own, after its worker was lost": job.isolate,
+            "called separately, after its batch failed": job.suspect_group is not None,
+            "stop requested": job.cancel_requested,
+        }
+        return ", ".join(mark for mark, is_set in marks.items() if is_set) or "–"
+
+    @display(description="after")
+    def follows(self, job: Job) -> str:
+        return rendering.row_link("tailrace_jobs_job_change", "job", job.after_id)
+
+    @display(description="run again from")
+    def original(self, job: Job) -> str:
+        return rendering.row_link("tailrace_jobs_job_change", "job", job.copy_of)
+
+    @display(description="schedule")
+    def scheduled(self, job: Job) -> str:
+        if job.schedule_id is None:
+            return "–"
+        text = f"schedule {job.schedule_id}, slot {timestamp(job.slot)}" if job.slot else ""
+        return rendering.link("tailrace_jobs_schedule_change", text or "schedule", job.schedule_id)
+
+    @display(description="claims")
+    def claims(self, job: Job) -> str:
+        return str(job.claim_no or "–")
+
+    @display(description="jobs merged into this job")
+    def merges(self, job: Job) -> str:
+        return str(job.merged or "–")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = page_of(request, object_id) | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
+
+    # Actions
+
+    def has_replay_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(batches.PERMISSION)
+
+    @action(description="Retry now", permissions=["replay"])
+    def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["retry"], queryset)
+
+    @action(description="Cancel", permissions=["replay"])
+    def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["cancel"], queryset)
+
+    @action(description="Replay, with all attempts again", permissions=["replay"])
+    def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["replay"], queryset)
+
+    def _apply(
+        self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
+    ) -> HttpResponse | None:
+        """Apply the action to the selected jobs; for all matching jobs, show a preview first."""
+        if is_across(request):
+            address = reverse("admin:tailrace_jobs_job_all", args=[action.name])
+            return redirect(f"{address}?{request.GET.urlencode()}")
+        ids = list(queryset.order_by("pk").values_list("pk", flat=True)[:MAX_CHOSEN])
+        jobs, what = Job.objects.filter(pk__in=ids), ""
+        if len(ids) > 1:
+            what = f"jobs {', '.join(map(str, ids))}"
+        summary = batches.apply(request.user, action, jobs, what=what)
+        return bulk.done(request, action, summary, "")
+
+    # Buttons on a job's page
+
+    def get_urls(self) -> list[Any]:
+        def route(name: str) -> Any:
+            view = self.admin_site.admin_view(require_POST(self.action_view))
+            return path(f"<int:id>/{name}/", view, {"name": name}, name=f"tailrace_jobs_job_{name}")
+
+        def page(name: str, view: Any) -> Any:
+            return path(
+                f"<int:id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"tailrace_jobs_job_{name}",
+            )
+
+        everything = partial(bulk.all_matching, job_admin=self)
+        return [
+            *(route(name) for name in batches.JOB_ACTIONS),
+            page("live", require_safe(live_view)),
+            page("log", require_safe(log_view)),
+            page("reschedule", require_POST(reschedule_view)),
+            path(
+                "all/<str:name>/",
+                self.admin_site.admin_view(everything),
+                name="tailrace_jobs_job_all",
+            ),
+            path(
+                "replays/<int:id>/",
+                self.admin_site.admin_view(bulk.replay_page),
+                name="tailrace_jobs_replay",
+            ),
+            *super().get_urls(),
+        ]
+
+    def action_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
+        if not self.has_replay_permission(request):
+            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        action = batches.JOB_ACTIONS[name]
+        jobs = Job.objects.filter(pk=id)
+        bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
+        return redirect("admin:tailrace_jobs_job_change", id)
+
+
+def _terms(params: Mapping[str, str]) -> Terms:
+    """Return the terms of the search, or no terms if the search is invalid."""
+    try:
+        return parse(params.get(SEARCH_VAR, ""))
+    except InvalidSearch:
+        return Terms()

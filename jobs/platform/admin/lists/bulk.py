@@ -1,0 +1,142 @@
+"""An action on all matching jobs of a list: a preview with a button. Replays can be undone."""
+
+from functools import partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+
+from tailrace.db.connections import timed_out
+from tailrace.db.locks import Blocked
+from tailrace.db.row_ids import row_id
+from tailrace.jobs.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.inspection.search.find import TOO_SLOW
+from tailrace.jobs.inspection.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
+from tailrace.jobs.models import FailureGroup, Job, Replay
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.preview import Preview, preview
+from tailrace.jobs.operations.undo import begun, undo
+
+
+def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
+    """Preview the action for all jobs that match the query string; on POST, apply it.
+
+    The query string is the one of the list of jobs.
+    """
+    _permit(request)
+    action = batches.JOB_ACTIONS.get(name)
+    if action is None:
+        raise Http404
+    back = f"{reverse('admin:tailrace_jobs_job_changelist')}?{request.GET.urlencode()}"
+    changelist = job_admin.get_changelist_instance(request)
+    if isinstance(changelist, HttpResponseRedirect):
+        return changelist
+    if job_admin.state_of(changelist.params) not in action.states:
+        states = " or ".join(STATE_LABELS[state] for state in action.states)
+        messages.warning(
+            request, f"To select all matching jobs, first filter by the state {states}."
+        )
+        return redirect(back)
+    hidden = partial(hidden_jobs, user_of(request)) if job_admin.tells(request) else None
+    jobs, what = changelist.queryset, filters_as_text(changelist.params)
+    last = row_id(request.POST.get("last_id", ""))
+    try:
+        if request.method == "POST" and last is not None:
+            jobs = jobs.filter(pk__lte=last)
+            summary = batches.apply(request.user, action, jobs, what=what, hidden=hidden)
+            return done(request, action, summary, back) or redirect(back)
+        shown = preview(action, jobs, hidden)
+    except OperationalError as error:
+        if not timed_out(error):
+            raise
+        messages.warning(request, TOO_SLOW)
+        return redirect(back)
+    return _show_preview(request, action, shown, what, back)
+
+
+def filters_as_text(params: dict[str, Any]) -> str:
+    """Return the filters of a list as text: `queue = a, state = failed`."""
+    names = {"q": "search"}
+    values = dict(params)
+    if id := row_id(values.get("failure", "")):
+        group = FailureGroup.objects.filter(pk=id).first()
+        values["failure"] = f"{id} ({group})" if group else id
+    filters = (f"{names.get(name, name)} = {value}" for name, value in sorted(values.items()))
+    return ", ".join(filters)[:500] or "all jobs"
+
+
+def show_summary(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
+    """Add a message with the result, which the next page shows."""
+    changed = summary.changed or summary.stop_requested
+    level = messages.SUCCESS if changed else messages.WARNING
+    messages.add_message(request, level, summary.text(action))
+
+
+def done(
+    request: HttpRequest, action: batches.JobAction, summary: batches.Summary, back: str
+) -> HttpResponse | None:
+    """Add a message with the result; redirect to the page that can undo it, or to `back`."""
+    show_summary(request, action, summary)
+    if summary.replay is not None and summary.changed:
+        return redirect("admin:tailrace_jobs_replay", summary.replay.pk)
+    return redirect(back) if back else None
+
+
+def _show_preview(
+    request: HttpRequest, action: batches.JobAction, shown: Preview, what: str, back: str
+) -> HttpResponse:
+    rows = Job.objects.filter(pk__in=shown.sample).defer("payload", "result").order_by("-pk")
+    sample = list(rows)
+    mask_jobs(user_of(request), sample)
+    count = f"more than {batches.MAX_JOBS:,}" if shown.more else f"{shown.jobs:,}"
+    context = {
+        **admin.site.each_context(request),
+        "title": f"{action.title}: {count} job{'' if count == '1' else 's'}",
+        "opts": Job._meta,
+        "action": action,
+        "preview": shown,
+        "sample": sample,
+        "count": count,
+        "most": batches.MAX_JOBS,
+        "what": what,
+        "back": back,
+    }
+    return render(request, "tailrace/jobs/admin/bulk.html", context)
+
+
+def replay_page(request: HttpRequest, id: int) -> HttpResponse:
+    """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
+    _permit(request)
+    replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
+    if request.method == "POST":
+        try:
+            result = undo(replay, request.user)
+        except Blocked as error:
+            messages.warning(request, f"{error}.")
+        else:
+            text = f"{len(result.changed):,} jobs were restored to their state before the replay."
+            if result.refused:
+                text += f" {len(result.refused):,} jobs have started or changed since."
+            level = messages.SUCCESS if result.changed else messages.WARNING
+            messages.add_message(request, level, text)
+        return redirect("admin:tailrace_jobs_replay", id)
+    jobs, not_begun = begun(replay)
+    context = {
+        **admin.site.each_context(request),
+        "title": f"Replay {id}",
+        "opts": Job._meta,
+        "replay": replay,
+        "kept": jobs,
+        "not_begun": not_begun,
+    }
+    return render(request, "tailrace/jobs/admin/replay.html", context)
+
+
+def _permit(request: HttpRequest) -> None:
+    for permission in (VIEW_JOB, batches.PERMISSION):
+        if not request.user.has_perm(permission):
+            raise PermissionDenied(f"you need the permission {permission}")

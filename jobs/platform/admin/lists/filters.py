@@ -1,0 +1,159 @@
+"""List filters and the search that several admins share."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from tailrace.db import clock
+from tailrace.db.row_ids import MARGIN, first_id_since, row_id
+from tailrace.jobs.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.models import Queue
+from tailrace.jobs.states import State
+
+Choices = list[tuple[str, str]]
+
+
+class ChoiceFilter(SimpleListFilter):
+    """A filter by one of several choices; any other value matches no rows."""
+
+    options: ClassVar[Choices] = []
+
+    def choice_list(self) -> Choices:
+        return self.options
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
+        return self.choice_list()
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if not value:
+            return queryset
+        known = {choice for choice, _title in self.lookup_choices}
+        return self.narrow(queryset, value) if value in known else queryset.none()
+
+
+def column_filter(
+    column: str, choices: Callable[[], Choices], parameter: str = ""
+) -> type[ChoiceFilter]:
+    """Return a filter of `column` by equality; the query parameter is `parameter`, or `column`."""
+
+    class ColumnFilter(ChoiceFilter):
+        title = parameter_name = parameter or column
+
+        def choice_list(self) -> Choices:
+            return choices()
+
+        def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+            return queryset.filter(**{column: value})
+
+    return ColumnFilter
+
+
+def queue_names() -> Choices:
+    return [(name, name) for name in Queue.objects.values_list("name", flat=True)]
+
+
+QueueFilter = column_filter("handler", queue_names, "queue")
+StateFilter = column_filter("state", lambda: list(STATE_LABELS.items()))
+
+
+class LaneFilter(ChoiceFilter):
+    """Filter jobs by the exact name of their lane."""
+
+    title = "lane"
+    parameter_name = "lane"
+    template = "tailrace/jobs/admin/text_filter.html"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if not value:
+            return queryset
+        return queryset.none() if "\0" in value else queryset.filter(lane=value)
+
+    def choices(self, changelist: Any) -> Any:
+        others = {k: v for k, v in changelist.params.items() if k != self.parameter_name}
+        yield {"name": self.parameter_name, "value": self.value() or "", "others": others}
+
+
+class IdFilter(ChoiceFilter):
+    """Filter jobs by the id of a row that they belong to; used by links from other pages."""
+
+    def choice_list(self) -> Choices:
+        value = self.value()
+        return [(value, f"{self.title} {value}")] if value else []
+
+    def has_output(self) -> bool:
+        return bool(self.value())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value() or ""
+        if not value:
+            return queryset
+        return queryset.none() if row_id(value) is None else self.narrow(queryset, value)
+
+
+class EventFilter(IdFilter):
+    """Filter the jobs of one event."""
+
+    title = parameter_name = "event"
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(event=int(value))
+
+
+class FailureFilter(IdFilter):
+    """Filter the failed jobs of one failure group."""
+
+    title = parameter_name = "failure"
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(failure_group=int(value), state=State.FAILED)
+
+
+PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
+
+
+def first_event_since(at: datetime) -> int:
+    """Return an id below which no event was recorded at `at` or later."""
+    return first_id_since("tailrace_events_event", "recorded_at", at - MARGIN)
+
+
+class RecordedFilter(ChoiceFilter):
+    """Filter the events of the last minutes, hours or days."""
+
+    title = "recorded"
+    parameter_name = "recorded"
+
+    options = list(
+        zip(PERIODS, ("last 5 minutes", "last hour", "last day", "last 7 days"), strict=True)
+    )
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        since = clock.now() - timedelta(seconds=PERIODS[value])
+        return queryset.filter(pk__gte=first_event_since(since), recorded_at__gte=since)
+
+
+class SearchById:
+    """Mix into a ModelAdmin to search for rows only by id."""
+
+    search_fields = ("id",)
+    search_help_text = "id"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        id = row_id(term)
+        return (queryset.none() if id is None else queryset.filter(pk=id)), False

@@ -1,0 +1,177 @@
+"""Charts as plain SVG: stacked bars and lines with axes, each also with a table of its figures."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tailrace.jobs.inspection.display.formatting import duration, timestamp
+from tailrace.jobs.inspection.queues.queue_history import History, Period, percentile
+
+WIDTH, HEIGHT = 600.0, 100.0
+"""Size of the drawing in SVG units; the page scales it."""
+X_TICKS = 4
+SHARES = (("p50", 0.5), ("p95", 0.95))
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One quantity over time; `path` is an SVG path, `style` the name of its colour."""
+
+    name: str
+    style: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with its labels; `rows` are its figures: a time, and one value per series."""
+
+    id: str
+    title: str
+    summary: str
+    series: Sequence[Series]
+    y_labels: Sequence[str]
+    """From the top to zero."""
+    x_labels: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[str]]]
+    is_area: bool
+    """Whether the paths are filled."""
+
+
+def charts(history: History) -> list[Chart]:
+    """Return the charts of a queue: finished jobs per minute, wait times and run times."""
+    return [
+        _counts(history),
+        _times(history, "wait", "Wait: from due to claim", lambda period: period.wait),
+        _times(history, "run", "Run: from claim to settle", lambda period: period.run),
+    ]
+
+
+def _counts(history: History) -> Chart:
+    minutes = history.window.period / 60
+    total = history.total
+    columns = [
+        ("completed", "good", [period.completed / minutes for period in history.periods]),
+        ("retried", "warn", [period.retried / minutes for period in history.periods]),
+        ("failed", "bad", [period.failed / minutes for period in history.periods]),
+    ]
+    tops = [
+        sum(parts) for parts in zip(*(values for _name, _style, values in columns), strict=True)
+    ]
+    top = _round_up(max(tops, default=0))
+    base = [0.0] * len(tops)
+    series = []
+    for name, style, values in columns:
+        series.append(Series(name, style, _bars(values, base, top)))
+        base = [low + value for low, value in zip(base, values, strict=True)]
+    summary = f"{total.completed:,} completed, {total.retried:,} retried, {total.failed:,} failed"
+    return Chart(
+        id="counts",
+        title="Per minute",
+        summary=summary,
+        series=series,
+        y_labels=[_number(top), _number(top / 2), "0"],
+        x_labels=_x_labels(history),
+        rows=_rows(history, [[_number(v) for v in values] for _n, _s, values in columns]),
+        is_area=True,
+    )
+
+
+def _times(
+    history: History, id: str, title: str, classes: Callable[[Period], Counter[int]]
+) -> Chart:
+    columns: list[tuple[str, Values]] = [
+        (name, [percentile(classes(period), share) for period in history.periods])
+        for name, share in SHARES
+    ]
+    top = round_up_time(
+        max((value for _name, values in columns for value in values if value), default=0.0)
+    )
+    totals = [percentile(classes(history.total), share) for _name, share in SHARES]
+    parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, totals, strict=True))
+    return Chart(
+        id=id,
+        title=title,
+        summary=", ".join(parts) if totals[0] is not None else "no jobs",
+        series=[Series(name, name, _line(values, top)) for name, values in columns],
+        y_labels=[duration(top), duration(top / 2), "0"] if top else ["", "", "0"],
+        x_labels=_x_labels(history),
+        rows=_rows(history, [[duration(v) for v in values] for _name, values in columns]),
+        is_area=False,
+    )
+
+
+def _bars(values: Sequence[float], base: Sequence[float], top: float) -> str:
+    """Return an SVG path with a bar for each value that is not zero, stacked on `base`."""
+    step = WIDTH / max(len(values), 1)
+    scale = HEIGHT / top if top else 0.0
+    return "".join(
+        f"M{number * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}v{-value * scale:.1f}"
+        f"h{-step * 0.85:.1f}z"
+        for number, (value, low) in enumerate(zip(values, base, strict=True))
+        if value
+    )
+
+
+def _line(values: Values, top: float) -> str:
+    """Return an SVG path through the values, with gaps for None; a single value is a dash."""
+    step = WIDTH / max(len(values), 1)
+    path, drawing = "", False
+    for number, value in enumerate(values):
+        if value is None:
+            drawing = False
+            continue
+        x, y = (number + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
+        path += f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
+        drawing = True
+    return path
+
+
+def _x_labels(history: History) -> list[str]:
+    times = [period.at for period in history.periods]
+    step = len(times) / X_TICKS
+    return [_time(times[int(step * tick)], history) for tick in range(X_TICKS)] + ["now"]
+
+
+def _time(at: datetime, history: History) -> str:
+    return f"{at:%d %b}" if history.window.seconds > 86_400 else f"{at:%H:%M}"
+
+
+def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
+    """Return the figures of the periods with jobs, newest first."""
+    rows: list[tuple[str, Sequence[str]]] = [
+        (timestamp(period.at), [column[number] for column in columns])
+        for number, period in enumerate(history.periods)
+        if period.completed or period.retried or period.failed or period.run
+    ]
+    return rows[::-1]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+_EVEN = (1, 2, 4, 6, 8)
+TIMES = (
+    *(step * 10.0**power for power in (-2, -1, 0) for step in _EVEN),
+    *(unit * step for unit in (1.0, 60.0) for step in (10, 20, 30, 40, 60, 120, 240, 360, 480)),
+    *(3600.0 * hours for hours in (10, 12, 18, 24, 48)),
+    *(86_400.0 * days for days in (4, 6, 8, 10, 20, 30, 40)),
+)
+"""Possible ends of a time axis in seconds: the middle of the axis is a round number, too."""
+
+
+def round_up_time(seconds: float) -> float:
+    """Return the smallest of TIMES that is at least `seconds`; 0 for 0."""
+    return next((time for time in TIMES if time >= seconds), seconds) if seconds else 0.0
+
+
+def _round_up(value: float) -> float:
+    """Return the smallest of 1, 2, 5, 10, 20, 50 … that is at least `value`; 1 for 0."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)

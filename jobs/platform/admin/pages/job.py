@@ -1,0 +1,139 @@
+"""The page of a job: an explanation of its state, its error, payload, time and attempts."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from tailrace.db.query import database_now
+from tailrace.db.row_ids import row_id
+from tailrace.jobs.inspection.details.failures import neighbours
+from tailrace.jobs.inspection.details.waterfall import waterfall
+from tailrace.jobs.inspection.display.state_labels import state_label
+from tailrace.jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
+from tailrace.jobs.inspection.visibility import (
+    VIEW_JOB,
+    VIEW_JOB_PAYLOAD,
+    mask_attempts,
+    mask_jobs,
+    user_of,
+)
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.pages.job_log import shown_log
+from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
+from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
+from tailrace.jobs.platform.requests.copies import copies_of
+from tailrace.jobs.states import FINISHED, LIVE, State
+
+MAX_ATTEMPTS = 100
+MAX_DEPENDENTS = 50
+
+
+def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
+    """Return the template context of a job's page, masked for the user; empty if there is no such
+    job."""
+    id = row_id(object_id)
+    job = None if id is None else Job.objects.filter(pk=id).first()
+    if job is None:
+        return {}
+    user, now = user_of(request), database_now()
+    explanation = _explanation(job.pk, user)
+    attempts = list(Attempt.objects.filter(job=job.pk).order_by("-claim_no")[:MAX_ATTEMPTS])
+    hidden = bool(mask_jobs(user, [job]))
+    mask_attempts(user, attempts, hidden)
+    sees_payload = user.has_perm(VIEW_JOB_PAYLOAD)
+    return {
+        "job": job,
+        "explanation": explanation,
+        "error_class": _error_class(job, attempts),
+        "sees_payload": sees_payload,
+        "payload": rendering.json_block(job.payload) if sees_payload and job.payload else "",
+        "result": rendering.json_block(job.result) if sees_payload and job.result else "",
+        "waterfall": waterfall(job, explanation.spans if explanation else [], now),
+        "attempts": attempts,
+        "alike": neighbours(job),
+        "dependents": _dependents(job),
+        "buttons": _buttons(request, job),
+        "reschedule": _reschedule_form(request, job),
+        "run_again": _run_again(request, job),
+        "copies": copies_of(job.pk),
+        "log": shown_log(request, job) if sees_payload and not hidden else None,
+    } | live_part(job)
+
+
+def live_view(request: HttpRequest, id: int) -> HttpResponse:
+    """Return the state and the progress of a job: the part of its page that is polled."""
+    if not request.user.has_perm(VIEW_JOB):
+        raise PermissionDenied(f"you need the permission {VIEW_JOB}")
+    job = Job.objects.filter(pk=id).defer("payload", "result").first()
+    if job is None:
+        raise Http404("there is no such job")
+    mask_jobs(user_of(request), [job])
+    shown = request.GET.get("shown", "")
+    return render(request, "tailrace/jobs/admin/job_live.html", live_part(job, shown))
+
+
+def live_part(job: Job, shown: str = "") -> dict[str, Any]:
+    """Return the context of the polled part; `shown` is the state that the rest of the page has."""
+    state = state_label(job)
+    total = job.progress_total
+    share = None
+    if job.progress_done is not None and total:
+        share = min(100 * job.progress_done // total, 100)
+    return {
+        "job": job,
+        "shown_state": shown or state,
+        "is_stale": bool(shown) and shown != state,
+        "is_live": job.state in LIVE,
+        "share": share,
+    }
+
+
+def _error_class(job: Job, attempts: list[Attempt]) -> str:
+    """Return the class of the job's current error, or an empty string."""
+    if not job.error or not attempts or attempts[0].claim_no != job.claim_no:
+        return ""
+    return attempts[0].error_class
+
+
+def _dependents(job: Job) -> list[Job]:
+    if job.state in FINISHED:
+        return []
+    waiting = Job.objects.filter(after=job.pk, state=State.WAITING)
+    return list(waiting.only("id", "handler", "state")[:MAX_DEPENDENTS])
+
+
+def _buttons(request: HttpRequest, job: Job) -> list[tuple[batches.JobAction, str]]:
+    if not request.user.has_perm(batches.PERMISSION):
+        return []
+    return [
+        (action, reverse(f"admin:tailrace_jobs_job_{action.name}", args=[job.pk]))
+        for action in batches.JOB_ACTIONS.values()
+        if job.state in action.states
+    ]
+
+
+def _run_again(request: HttpRequest, job: Job) -> str:
+    """Return the URL of the form that runs the job again; empty if the user may not do that."""
+    if not may_copy(request, job):
+        return ""
+    address = reverse("admin:tailrace_jobs_queue_run", args=[job.handler])
+    return f"{address}?{AGAIN}={job.pk}"
+
+
+def _reschedule_form(request: HttpRequest, job: Job) -> RescheduleForm | None:
+    if job.state != State.PENDING or not request.user.has_perm(batches.PERMISSION):
+        return None
+    return RescheduleForm(initial={"due_at": job.due_at, "priority": job.priority})
+
+
+def _explanation(id: int, user: User) -> Explanation | None:
+    try:
+        return explain(id, user)
+    except JobNotFound:
+        return None

@@ -1,0 +1,78 @@
+"""The log of a job on its page: the lines of one claim, with new lines while the job is live."""
+
+from dataclasses import dataclass
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from tailrace.jobs.inspection.details.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.inspection.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs, user_of
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE
+
+LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLog:
+    """The lines of one claim, and the numbers of all claims with a log."""
+
+    log: Log
+    claims: list[int]
+    is_live: bool
+    """Whether the handler may still write lines."""
+    is_new_claim: bool = False
+    shown_before: int = 0
+    """The number of the last line that the page already shows."""
+
+    @property
+    def last_line(self) -> int:
+        return self.log.last or self.shown_before
+
+
+def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
+    """Return the log of the claim in the query string, or of the newest claim.
+
+    None if there are no lines and the job is finished.
+    """
+    claims = claims_with_log(job.pk)
+    is_live = job.state in LIVE
+    if not claims and not is_live:
+        return None
+    newest = claims[0] if claims else job.claim_no
+    chosen = _number(request, "claim") or newest
+    return ShownLog(log_of(job.pk, chosen), claims, is_live and chosen == newest)
+
+
+def log_view(request: HttpRequest, id: int) -> HttpResponse:
+    """Return the lines that the page does not show yet, or all lines of a new claim."""
+    user = user_of(request)
+    for permission in (VIEW_JOB, VIEW_JOB_PAYLOAD):
+        if not user.has_perm(permission):
+            raise PermissionDenied(f"you need the permission {permission}")
+    job = Job.objects.filter(pk=id).defer("payload", "result").first()
+    if job is None:
+        raise Http404("there is no such job")
+    if hidden_jobs(user, [job]):
+        raise PermissionDenied("the job is hidden")
+    return render(
+        request,
+        "tailrace/jobs/admin/job_log_lines.html",
+        {"log": _new_lines(request, job), "job": job},
+    )
+
+
+def _new_lines(request: HttpRequest, job: Job) -> ShownLog:
+    claim_no, after = _number(request, "claim"), _number(request, "after")
+    log = log_of(job.pk, claim_no, after)
+    newest = next(iter(claims_with_log(job.pk)), claim_no)
+    if not log.lines and newest > claim_no:
+        return ShownLog(log_of(job.pk, newest), [], job.state in LIVE, is_new_claim=True)
+    return ShownLog(log, [], job.state in LIVE, shown_before=after)
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    text = request.GET.get(name, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 10
+    return min(int(text), LARGEST) if is_number else 0

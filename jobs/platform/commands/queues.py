@@ -1,0 +1,43 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from tailrace.jobs.inspection.display.formatting import ago, capped
+from tailrace.jobs.inspection.queue_states import queue_states
+from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.platform.commands._arguments import queue_name
+from tailrace.jobs.platform.commands._plain_text import table
+
+MAX_COUNTED = 100_000
+
+
+class Command(BaseCommand):
+    help = "List the queues, or pause or resume one."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--pause", metavar="QUEUE", help="start no more jobs of this queue")
+        parser.add_argument("--resume", metavar="QUEUE", help="start jobs of this queue again")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for action, operation in (("pause", pause), ("resume", resume)):
+            if name := options[action]:
+                changed = operation(queue_name(name), "manage.py")
+                self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")
+                return
+        header = ("queue", "state", "queued", "due", "running", "failed", "oldest due")
+        queues = stats.queues(MAX_COUNTED)
+        states = queue_states(queues)
+        self.stdout.write(table(header, [_row(queue, states[queue.name]) for queue in queues]))
+
+
+def _row(queue: stats.QueueStats, state: str) -> tuple[Any, ...]:
+    return (
+        queue.name,
+        state,
+        capped(queue.pending, MAX_COUNTED),
+        capped(queue.due, MAX_COUNTED),
+        capped(queue.running, MAX_COUNTED),
+        capped(queue.failed, MAX_COUNTED),
+        ago(queue.oldest_due) if queue.oldest_due else None,
+    )

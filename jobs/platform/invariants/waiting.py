@@ -1,0 +1,59 @@
+"""Waiting jobs: each waits for a job that exists, is older and is not finished."""
+
+from collections.abc import Sequence
+
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine.waking import dependents
+from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
+from tailrace.jobs.operations.cancel import cancel
+
+
+class ParentIsUnfinished(RowInvariant):
+    """A waiting job waits for a job that is not finished."""
+
+    name = "jobs.waits_for_finished"
+    every = 15
+    # The worker of the other job releases it within milliseconds, unless that worker was lost. A
+    # scalar subquery is an index probe per row; an EXISTS would be hashed from the whole table.
+    condition = f"""r.state = 'waiting' AND r.after_id IS NOT NULL AND (
+      SELECT p.state IN ('completed', 'skipped', 'cancelled', 'failed')
+        AND coalesce(p.finished_at, '-infinity') < {clock.NOW} - interval '10 seconds'
+      FROM tailrace_jobs_job p WHERE p.id = r.after_id)"""
+    advice = "the job becomes pending or is cancelled, depending on how the other job ended"
+
+    def repair(self, violations: Sequence[int]) -> int:
+        parents = query(
+            "SELECT after_id FROM tailrace_jobs_job WHERE id = ANY(%(ids)s)", ids=violations
+        )
+        return dependents.release(sorted({parent for (parent,) in parents}))
+
+
+class ParentExists(RowInvariant):
+    """The job that a waiting job waits for exists."""
+
+    name = "jobs.waits_for_missing"
+    every = 300
+    condition = """r.state = 'waiting' AND r.after_id IS NOT NULL
+      AND (SELECT 1 FROM tailrace_jobs_job p WHERE p.id = r.after_id) IS NULL"""
+    advice = "the job is cancelled, because it is unknown how the other job ended"
+
+    def repair(self, violations: Sequence[int]) -> int:
+        reason = "the job that it waited for was deleted"
+        return len(cancel(self.lock(violations), by="the sweeper", reason=reason).changed)
+
+
+class ParentIsSet(RowInvariant):
+    """A waiting job refers to the job that it waits for."""
+
+    name = "jobs.waits_for_nothing"
+    condition = "r.state = 'waiting' AND r.after_id IS NULL"
+    advice = "`manage.py jobs cancel ID` cancels the job; a replay then makes it pending"
+
+
+class ParentIsOlder(RowInvariant):
+    """A waiting job waits for an older job, so that no jobs wait for each other."""
+
+    name = "jobs.waits_in_circle"
+    condition = "r.state = 'waiting' AND r.after_id >= r.id"
+    advice = "`manage.py jobs cancel ID` cancels the job and the jobs that wait for it"

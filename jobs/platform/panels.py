@@ -1,0 +1,122 @@
+"""The panels of queues, workers, failed jobs and flagged events."""
+
+from typing import Any
+
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.jobs.inspection.queue_states import IDLE, MEANINGS, queue_states
+from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.inspection.queues.pools import pools
+from tailrace.jobs.inspection.visibility import VIEW_JOB, mask_events, mask_jobs
+from tailrace.jobs.models import Job
+from tailrace.jobs.pages.panel import Panel
+
+MAX_LATEST = 8
+MAX_WORKERS = 20
+MAX_COUNTED = 10_000
+
+
+class Queues(Panel):
+    """The state of each queue and its completed jobs of the last hour. Idle queues are folded."""
+
+    title = "Queues"
+    order = 10
+    template = "tailrace/jobs/panels/queues.html"
+    wide = True
+
+    def context(self) -> dict[str, Any]:
+        completed = stats.completed_per_minute()
+        queues = stats.queues(MAX_COUNTED)
+        states = queue_states(queues)
+        rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
+        return {
+            "rows": [row for row in rows if not row["quiet"]],
+            "quiet": [row for row in rows if row["quiet"]],
+        }
+
+
+def _row(queue: stats.QueueStats, state: str, completed: list[int]) -> dict[str, Any]:
+    return {
+        "queue": queue,
+        "line": sparkline(completed),
+        "hour": sum(completed),
+        "peak": max(completed, default=0),
+        "state": state,
+        "meaning": MEANINGS[state],
+        "quiet": not (queue.pending or queue.running or queue.failed or any(completed))
+        and state == IDLE,
+    }
+
+
+def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
+    """Return the points of an SVG polyline for these values; empty if all of them are 0."""
+    peak = max(values, default=0)
+    if not peak:
+        return ""
+    step = width / max(len(values) - 1, 1)
+    points = ((i * step, height - 1 - (height - 2) * v / peak) for i, v in enumerate(values))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+class Workers(Panel):
+    """The workers with their running jobs, and the process that ticks."""
+
+    title = "Workers and upkeep"
+    order = 12
+    template = "tailrace/jobs/panels/workers.html"
+
+    def context(self) -> dict[str, Any]:
+        workers, _others = pools()
+        return {"pools": workers[:MAX_WORKERS], "more": len(workers) - MAX_WORKERS} | {
+            "tick": stats.last_tick()
+        }
+
+
+# One index range per queue, so that the cost does not depend on the number of failed jobs.
+_FAILED = """
+SELECT j.* FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
+  SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
+  FROM tailrace_jobs_live
+  WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
+) j ORDER BY j.id DESC LIMIT %(limit)s
+"""
+_FAILED_COUNTS = """
+SELECT name, failed FROM (
+  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live
+    WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) capped) AS failed
+  FROM tailrace_jobs_queue q
+) counted WHERE failed > 0 ORDER BY failed DESC, name
+"""
+
+
+class Failed(Panel):
+    """The number of failed jobs by queue, and the latest failed jobs."""
+
+    title = "Failed jobs"
+    order = 14
+    template = "tailrace/jobs/panels/failed.html"
+    permission = VIEW_JOB
+
+    def context(self) -> dict[str, Any]:
+        jobs = list(Job.objects.raw(_FAILED, {"limit": MAX_LATEST}))
+        mask_jobs(self.user, jobs)
+        return {"alert": bool(jobs), "jobs": jobs, "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
+
+
+class Flagged(Panel):
+    """Events that are quarantined or flagged, until an operator acknowledges them."""
+
+    title = "Quarantined and flagged events"
+    order = 50
+    template = "tailrace/jobs/panels/flagged.html"
+    permission = "tailrace_events.view_event"
+
+    def context(self) -> dict[str, Any]:
+        rows = Event.objects.flagged().order_by("-id")
+        events = list(rows[: MAX_LATEST + 1])
+        mask_events(self.user, events)
+        return {
+            "alert": bool(events),
+            "events": events[:MAX_LATEST],
+            "more": len(events) > MAX_LATEST,
+        }

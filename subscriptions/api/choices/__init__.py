@@ -1,0 +1,1 @@
+"""What a user chooses: subscriptions, their options, preferences, blocked users."""

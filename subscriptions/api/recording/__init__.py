@@ -1,0 +1,1 @@
+"""Record the events of a request."""

@@ -1,0 +1,1 @@
+"""Operations on endpoints: create, change, confirm, test and disable them."""

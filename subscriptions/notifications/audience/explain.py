@@ -1,0 +1,134 @@
+"""Explain to a user, channel by channel, why they were notified of an event, or why not.
+
+The statement is the one that finds recipients (see sql.py), without its exclusions.
+"""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from tailrace.db.query import query
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.notifications.audience import sql
+from tailrace.subscriptions.notifications.audience.facts import facts_of
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.roles import role_words
+from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a user is notified of one event by one channel, and why."""
+
+    channel: str
+    notified: bool
+    why: str
+    """A text such as `own subscription: on for builds.request (as reviewer)`."""
+    role: str = ""
+    subscription_id: int | None = None
+    """The deciding subscription."""
+    group: str = ""
+    """The group that is notified instead of the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A role that the user holds, a channel, and the deciding subscription."""
+
+    channel: str
+    role: str
+    group: str | None
+    excluded: str | None
+    reached: bool
+    group_notified: bool
+    subscription_id: int | None
+    state: str | None
+    pattern: str | None
+    pace: str | None
+    owner: int | None
+    topic: str | None
+    matches: bool | None
+
+    @property
+    def is_notified(self) -> bool:
+        return (
+            self.excluded is None
+            and self.reached
+            and not self.group_notified
+            and self.state == "on"
+            and bool(self.matches)
+        )
+
+    @property
+    def role_words(self) -> str:
+        through = f" through group {self.group}" if self.group else ""
+        return f"as {role_words(self.role)}{through}"
+
+    @property
+    def row_words(self) -> str:
+        """The deciding subscription, e.g. `default: on for everything, only devel:*`."""
+        owners = ("own subscription", f"subscription of group {self.group}", "default")
+        topic = "everything" if self.topic == "*" else self.topic
+        pattern = f", only {self.pattern}" if self.pattern else ""
+        pace = f", {self.pace}" if self.pace not in (None, "instant") else ""
+        return f"{owners[self.owner or 0]}: {self.state} for {topic}{pattern}{pace}"
+
+
+def explain(event: Recorded, user: User) -> list[Explanation]:
+    """Return an explanation for each channel, by the current roles, subscriptions and blocks."""
+    facts = facts_of([event])
+    rows = query(sql.explanation(), user=user.pk, **facts.params()) if facts.receiver else []
+    cases = [_Case(*row) for row in rows]
+    return [
+        _explanation(key, event, user, [case for case in cases if case.channel == key])
+        for key in all_channels()
+    ]
+
+
+def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> Explanation:
+    event_type = event.event_type
+    if event_type is None or not receiver_roles(event_type):
+        return Explanation(key, False, f"nobody is notified of {event.type}")
+    if key not in offered_channels(event_type):
+        return Explanation(key, False, f"{event.type} is not sent by {key}")
+    if not cases:
+        roles = ", ".join(map(role_words, receiver_roles(event_type)))
+        return Explanation(key, False, f"{user.username} has none of the roles: {roles}")
+    for case in cases:
+        if case.is_notified:
+            why = f"{case.row_words} ({case.role_words})"
+            return Explanation(key, True, why, case.role, case.subscription_id)
+    case = next((case for case in cases if case.group_notified), cases[0])
+    return Explanation(
+        key,
+        False,
+        "; ".join(dict.fromkeys(_exclusion_reason(case, event, user) for case in cases)),
+        case.role,
+        case.subscription_id,
+        (case.group or "") if case.group_notified else "",
+    )
+
+
+_EXCLUDED = {
+    "inactive": "{user} is not active",
+    "actor": "{user} caused the event",
+    "blocked": "{user} has blocked {actor}, who caused the event",
+    "hidden": "{user} may not read {subject}, which is hidden",
+}
+
+
+def _exclusion_reason(case: _Case, event: Recorded, user: User) -> str:
+    if case.excluded is not None:
+        return _EXCLUDED[case.excluded].format(
+            user=user.username, actor=event.actor, subject=event.subject or event.type
+        )
+    if case.group_notified:
+        return f"group {case.group} is notified instead of its members ({case.role_words})"
+    if not case.reached:
+        reason = all_channels()[case.channel].unreachable_because
+        return f"{case.channel} cannot reach {user.username}: {reason}"
+    if case.subscription_id is None:
+        return f"there is no subscription ({case.role_words})"
+    if case.state == "off":
+        return f"{case.row_words} ({case.role_words})"
+    return f"{case.row_words}, and {event.subject!r} does not match ({case.role_words})"

@@ -1,0 +1,57 @@
+"""Find the recipients of events, with channel and role; and the events of a subscription.
+
+Both use the same definition (see sql.py): the roles' own queries, then one statement for any
+number of events and recipients.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from tailrace.db.query import query
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.notifications.audience import sql
+from tailrace.subscriptions.notifications.audience.facts import Facts, facts_of
+from tailrace.subscriptions.types.recipient import Recipient
+
+
+def audiences(
+    events: Iterable[Recorded],
+    restricted: Mapping[int, Readers] | None = None,
+    *,
+    only_login: str | None = None,
+) -> list[Recipient]:
+    """Return the recipients of the events, sorted by event, channel and recipient.
+
+    `restricted` is the result of `readers_of` for these events; without it, it is called here.
+    With `only_login`, the only recipients are this user and groups.
+    """
+    facts = facts_of(events, restricted=restricted)
+    _keep_login(facts, only_login)
+    if not facts.receiver:
+        return []
+    return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
+
+
+def events_of_subscription(
+    subscription_id: int,
+    events: Iterable[Recorded],
+    role: str | None = None,
+    login: str | None = None,
+) -> set[int]:
+    """Return the ids of the events that have a recipient because of the subscription.
+
+    Pass its `role`, so that no other role is called, and the `login` of its user, so that no other
+    receiver is looked up.
+    """
+    facts = facts_of(events, role)
+    _keep_login(facts, login)
+    if not facts.receiver:
+        return set()
+    rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())
+    return {event for (event,) in rows}
+
+
+def _keep_login(facts: Facts, login: str | None) -> None:
+    """Remove the receivers with another login, unless `login` is None. Groups are kept."""
+    if login is not None:
+        facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]

@@ -1,0 +1,47 @@
+"""Short summaries of events for the lists of the API and the pages."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from tailrace.events.privacy.visibility import may_read
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.notifications.rendering.event_text import render_event
+from tailrace.web.api.schemas import Out
+
+
+class EventSummary(Out):
+    """An event in one line."""
+
+    id: int
+    type: str
+    subject: str
+    title: str
+    link: str
+    """The page with more details; empty if there is none."""
+    occurred_at: datetime
+
+    @property
+    def safe_link(self) -> str:
+        """The link if it is an HTTP URL or a path of this site, else an empty text."""
+        return self.link if self.link.startswith(("https://", "http://", "/")) else ""
+
+
+def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]:
+    """Return summaries by event id, without the events that the user may not read."""
+    events = list(events)
+    readable = may_read(user, events)
+    return {event.id: _summary(event) for event in events if event.id in readable}
+
+
+def _summary(event: Recorded) -> EventSummary:
+    text = render_event(event)
+    return EventSummary(
+        id=event.id,
+        type=event.type,
+        subject=event.subject,
+        title=text.title,
+        link=text.link,
+        occurred_at=event.occurred_at,
+    )

@@ -1,0 +1,1 @@
+"""Pages of what a user chooses: subscriptions, preferences, blocked users, browsers with push."""

@@ -1,0 +1,1 @@
+"""The OpenAPI document, with examples of operations and messages of webhooks."""

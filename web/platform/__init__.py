@@ -1,0 +1,1 @@
+"""What the platform asks of the web: access keys, personal data, commands."""
