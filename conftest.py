@@ -17,7 +17,6 @@ from typing import Any
 import django
 import pytest
 from django.conf import settings
-from django.contrib import admin
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 
@@ -26,6 +25,7 @@ from tailrace.config.platform_settings.variables import PlatformSettings, secret
 from tailrace.db.connections import ENGINE
 from tailrace.environment import private_files
 from tailrace.environment.loading import settings_classes
+from tailrace.events.discovery import import_modules
 
 ROOT = Path(__file__).parent
 pytest_plugins = ["tailrace.jobs.testing.fixtures"]
@@ -85,7 +85,7 @@ else:
     _first_process()
 private_files.read_or_create(secret_key_file(), "a-key-of-tests-" * 4)
 django.setup()
-admin.autodiscover()  # as in a process that serves pages: tests go through the admin's models
+import_modules("admin")  # as in a process that serves pages: tests go through the admin's models
 settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have their waker's thread
 
 

@@ -12,7 +12,7 @@ from django.conf import global_settings
 
 from tailrace.config.admin.looks import UNFOLD
 from tailrace.config.devserver import embedded
-from tailrace.config.installed_apps import APPS
+from tailrace.config.installed_apps import APPS, template_libraries
 from tailrace.config.platform_settings.variables import (
     PlatformSettings,
     database_settings,
@@ -121,7 +121,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
+            "libraries": template_libraries(),
         },
     }
 ]

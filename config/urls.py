@@ -1,19 +1,24 @@
-"""All URLs. Each app declares its URLs, with their prefix, in its urls.py."""
+"""All URLs. Each app declares its URLs, with their prefix, in its urls.py or pages/urls.py."""
 
-from importlib.util import find_spec
-
+from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path
 
 from tailrace.config.installed_apps import APPS
 from tailrace.config.monitoring import metrics
 from tailrace.config.monitoring.health import healthz
+from tailrace.events.discovery import find_module, import_modules
 
-admin.autodiscover()  # here, so that only processes that serve pages load the admin
+import_modules("admin")  # here, so that only processes that serve pages load the admin
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", healthz, name="readyz"),
     path("metrics", metrics.page, name="metrics"),
     path("admin/", admin.site.urls),
-    *(path("", include(f"{app}.urls")) for app in APPS if find_spec(f"{app}.urls")),
+    *(
+        path("", include(module))
+        for app in apps.get_app_configs()
+        if app.name in APPS
+        and (module := find_module(app, "urls") or find_module(app, "pages.urls"))
+    ),
 ]

@@ -6,22 +6,41 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TypeVar
 
-from django.apps import apps
+from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import module_has_submodule
 
 T = TypeVar("T")
 
+PLATFORM = "platform"
+"""The folder of an app with the modules that only the platform imports, such as its menu."""
+
 
 def import_modules(name: str) -> list[ModuleType]:
-    """Import the module `name` of each installed app that has one; return these modules in the
-    order of INSTALLED_APPS. If the module is a package, all modules below it are imported, too."""
+    """Import the module `name` of each installed app that has one, in the app's folder or in its
+    folder `platform`; return these modules in the order of INSTALLED_APPS. If the module is a
+    package, all modules below it are imported, too. Raises ImproperlyConfigured if an app has the
+    module in both folders."""
     modules = []
     for config in apps.get_app_configs():
-        if config.module and module_has_submodule(config.module, name):
-            module = importlib.import_module(f"{config.name}.{name}")
+        if path := find_module(config, name):
+            module = importlib.import_module(path)
             _import_submodules(module)
             modules.append(module)
     return modules
+
+
+def find_module(app: AppConfig, name: str) -> str | None:
+    """Return the dotted name of the app's module `name`, in the app's folder or in its folder
+    `platform`; None if there is none. Raises ImproperlyConfigured if there are two."""
+    modules = [
+        f"{app.name}.{path}"
+        for path in (name, f"{PLATFORM}.{name}")
+        if app.module and module_has_submodule(app.module, path)
+    ]
+    if len(modules) > 1:
+        raise ImproperlyConfigured(f"{' and '.join(modules)} both exist; keep one of them")
+    return modules[0] if modules else None
 
 
 def _import_submodules(package: ModuleType) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
-from django.contrib.admin import autodiscover
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.contrib.admin.checks import check_admin_app, check_dependencies
 from django.core import checks
+
+from tailrace.events.discovery import import_modules
 
 
 class AdminConfig(SimpleAdminConfig):
@@ -24,5 +25,5 @@ class AdminConfig(SimpleAdminConfig):
 def _check_admin(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Sequence[checks.CheckMessage]:
-    autodiscover()
+    import_modules("admin")
     return check_admin_app(app_configs, **kwargs)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -6,6 +8,7 @@ class BuildsConfig(AppConfig):
 
     name = "tailrace.domains.builds"
     label = "tailrace_builds"
+    path = str(Path(__file__).parent / "pages")  # of templates and static files
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

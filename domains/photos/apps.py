@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -6,4 +8,5 @@ class PhotosConfig(AppConfig):
 
     name = "tailrace.domains.photos"
     label = "tailrace_photos"
+    path = str(Path(__file__).parent / "pages")  # of templates and static files
     default_auto_field = "django.db.models.BigAutoField"

@@ -1,4 +1,5 @@
-"""The commands of Tailrace: the class `Command` in `commands/<name>.py` of its apps.
+"""The commands of Tailrace: the class `Command` in `commands/<name>.py` of its apps, or in
+`platform/commands/<name>.py`.
 
 In a project they are subcommands of one management command, `manage.py tailrace`, so that short
 names such as `jobs` and `stats` do not hide commands of the project. The program `tailrace` runs
@@ -15,8 +16,8 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.utils.module_loading import module_has_submodule
 
+from tailrace.environment.discovery import find_module
 from tailrace.environment.suggest import did_you_mean
 
 PACKAGE = __name__.partition(".")[0]
@@ -26,14 +27,15 @@ LINE = 90
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """The name of a command, and the app that contains it."""
+    """The name of a command, the app that contains it, and its module."""
 
     name: str
     app: AppConfig
+    module: str
 
     def load(self) -> BaseCommand:
         """Import the command's module and return a new instance of its Command."""
-        module = importlib.import_module(f"{self.app.name}.commands.{self.name}")
+        module = importlib.import_module(self.module)
         command: BaseCommand = module.Command()
         return command
 
@@ -42,18 +44,17 @@ def all_subcommands() -> dict[str, Subcommand]:
     """Return the commands of Tailrace's apps by name, without importing their modules."""
     subcommands: dict[str, Subcommand] = {}
     for app in apps.get_app_configs():
-        if not app.name.startswith(f"{PACKAGE}.") or not module_has_submodule(
-            app.module, "commands"
-        ):
+        path = find_module(app, "commands") if app.name.startswith(f"{PACKAGE}.") else None
+        if path is None:
             continue
-        package = importlib.import_module(f"{app.name}.commands")
+        package = importlib.import_module(path)
         for module in pkgutil.iter_modules(package.__path__):
             if module.ispkg or module.name.startswith("_"):
                 continue
             if module.name in subcommands:
                 first = subcommands[module.name].app.name
                 raise RuntimeError(f"{first} and {app.name} both have a command {module.name!r}")
-            subcommands[module.name] = Subcommand(module.name, app)
+            subcommands[module.name] = Subcommand(module.name, app, f"{path}.{module.name}")
     return subcommands
 
 

@@ -128,7 +128,7 @@ def main() -> None:
         stage,
         undo,
     )
-    from tailrace.domains.timeline.points.points import geocoding
+    from tailrace.domains.timeline.points import geocoding
 
     settings.JOBS_WAKE = "inline"
     stage.ROWS_PER_COMMIT, stage.REPORT_SECONDS = 200, 0

@@ -11,7 +11,7 @@ from django.db import connection
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.steps import enrich
 from tailrace.domains.timeline.models import Place
-from tailrace.domains.timeline.points.points import geocoding
+from tailrace.domains.timeline.points import geocoding
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import START, gpx, now, upload
 from tests.web.visitor import Visitor

@@ -81,7 +81,7 @@ def bare() -> dict[str, float]:
 
 def name(places: int) -> dict[str, float]:
     """Name the places alone."""
-    from tailrace.domains.timeline.points.points import geocoding
+    from tailrace.domains.timeline.points import geocoding
 
     if not geocoding.is_available():
         return {"rate": 0.0}

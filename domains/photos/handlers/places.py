@@ -1,4 +1,4 @@
-"""Give photos without a location the location from their owner's timeline. See `photos.places`."""
+"""Give photos without a location the one of their owner's timeline. See `exchange.places`."""
 
 from datetime import datetime
 from typing import Any

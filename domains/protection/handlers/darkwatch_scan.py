@@ -26,5 +26,5 @@ class DarkwatchScan(Handler):
         return str(payload["account"])
 
     async def handle(self, job: ClaimedJob) -> Any:
-        """See `scanning.scan`."""
+        """See `services.scanning.scan`."""
         return await run_scan(job)

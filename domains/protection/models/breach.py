@@ -46,7 +46,7 @@ class ExposureState(models.TextChoices):
       └────────────────▲
 
     Scans create exposures as `new`. Their user moves them in both directions, with
-    `exposures.moves.move`.
+    `services.exposures.moves.move`.
     """
 
     NEW = "new"

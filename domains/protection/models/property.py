@@ -17,7 +17,8 @@ class Borough(models.IntegerChoices):
 
 
 class WatchedProperty(models.Model):
-    """A lot or an address whose public records are watched. `properties.watch` adds and removes it.
+    """A lot or an address whose public records are watched. `services.properties.watch` adds and
+    removes it.
 
     It has either block and lot, or street number and street name, with or without a unit.
     """
@@ -84,7 +85,7 @@ class WatchedProperty(models.Model):
 class PropertySnapshot(models.Model):
     """The public records of a property as they were last read. Scans compare the records with it.
 
-    `documents` has the fields of `properties.documents.Document` by document id.
+    `documents` has the fields of `services.properties.documents.Document` by document id.
     """
 
     property = models.OneToOneField(

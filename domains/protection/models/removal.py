@@ -66,7 +66,7 @@ MOVES: dict[str, tuple[RemovalState, ...]] = {
     RemovalState.REJECTED: (RemovalState.PENDING,),
     RemovalState.WITHDRAWN: (),
 }
-"""The legal moves. `removals.moves.move` makes them."""
+"""The legal moves. `services.removals.moves.move` makes them."""
 
 
 class RemovalStep(models.TextChoices):
@@ -86,7 +86,7 @@ class RemovalQuerySet(models.QuerySet["RemovalRequest"]):
 class RemovalRequest(models.Model):
     """A user's request that a data broker removes the data of a person.
 
-    `removals.moves` is the only writer of its state.
+    `services.removals.moves` is the only writer of its state.
     """
 
     State: ClassVar[type[RemovalState]] = RemovalState

@@ -7,7 +7,7 @@ from tailrace.domains.protection.models.stored_file import StoredFile
 
 
 class Report(models.Model):
-    """The report of an account for some days. `reports.generate` is the only writer.
+    """The report of an account for some days. `services.reports.generate` is the only writer.
 
     There is one report for each period. If it is generated again, it gets a new file.
     """

@@ -17,7 +17,7 @@ class Kind(models.TextChoices):
 
 
 class WatchlistItem(models.Model):
-    """A value that a person watches. `watchlist.items` is the only writer.
+    """A value that a person watches. `services.watchlist.items` is the only writer.
 
     `value` is decrypted only to query a source; pages, logs and mails show `masked`.
     """

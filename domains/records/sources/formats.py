@@ -27,8 +27,8 @@ class HarvestedRecord:
     """The time of the last change according to the source, in UTC."""
     is_deleted: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `tailrace.domains.records.depositions.metadata.Metadata`, which are validated later. Empty
-    for a deleted record."""
+    """The fields of `depositions.metadata.Metadata`, which are validated later. Empty for a deleted
+    record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.timeline.imports.steps.enrich import NOT_INSTALLED
 from tailrace.domains.timeline.models import Place
 from tailrace.domains.timeline.models.place import centre_of
-from tailrace.domains.timeline.points.points import geocoding
+from tailrace.domains.timeline.points import geocoding
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Snooze

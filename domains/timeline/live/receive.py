@@ -16,8 +16,8 @@ from tailrace.domains.timeline.live.announce import APART, Stretch, collect
 from tailrace.domains.timeline.live.places import enqueue_naming
 from tailrace.domains.timeline.models import Device
 from tailrace.domains.timeline.models.place import CELL
+from tailrace.domains.timeline.points import points as numbers
 from tailrace.domains.timeline.points.points import Point
-from tailrace.domains.timeline.points.points import points as numbers
 from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads.errors import QuotaExceeded
 

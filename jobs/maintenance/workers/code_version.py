@@ -55,7 +55,8 @@ def _files() -> Iterator[Path]:
     If Tailrace is an installed package, its files are included.
     """
     base = _base()
-    folders = {Path(config.path) for config in apps.get_app_configs()}
+    modules = (config.module for config in apps.get_app_configs())
+    folders = {Path(folder) for module in modules for folder in getattr(module, "__path__", ())}
     own = {path for path in folders if base in path.parents and "site-packages" not in path.parts}
     own |= {base / name for name in ("config", "db", "environment", "net")}
     if not IS_CHECKOUT:

@@ -1,8 +1,8 @@
 """Render an event as text with the templates of its type, or as a plain line if they fail.
 
-The templates of a type or family are `tailrace/events/<name>.title.txt`, `.txt` and `.html`; the
-most specific one is used (see topic_names). The .html templates are fragments with autoescaping.
-The context is `event`, `payload`, `description`, `link` and `title`.
+The templates of a type or family are `title.txt`, `text.txt` and `text.html` in the folder
+`tailrace/events/<name>/`; the most specific one is used (see topic_names). The .html templates are
+fragments with autoescaping. The context is `event`, `payload`, `description`, `link` and `title`.
 """
 
 from collections.abc import Mapping
@@ -50,9 +50,9 @@ def render_event(event: Recorded, more: Mapping[str, Any] | None = None) -> Even
     }
     title = one_line(_render(event, "title.txt", context) or plain)
     context["title"] = title
-    text = printable(_render(event, "txt", context) or plain).strip()
-    html = printable(_render(event, "html", context) or linebreaks(text, autoescape=True)).strip()
-    return EventText(title=title, text=text, html=html, link=link)
+    text = printable(_render(event, "text.txt", context) or plain).strip()
+    html = _render(event, "text.html", context) or linebreaks(text, autoescape=True)
+    return EventText(title=title, text=text, html=printable(html).strip(), link=link)
 
 
 def plain_line(event: Recorded) -> str:
@@ -75,16 +75,17 @@ def _link(event: Recorded) -> str:
 def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
     names = topic_names(event.event_type) if event.event_type else ()
     try:
-        template: Any = select_template([f"tailrace/events/{name}.{form}" for name in names])
+        template: Any = select_template([f"tailrace/events/{name}/{form}" for name in names])
     except TemplateDoesNotExist:
-        if form == "txt":
+        if form == "text.txt":
             _report_missing(event.type)
         return ""
     except Exception:
         log.exception("event_text.template_failed", event_id=event.id, form=form)
         return ""
     try:
-        return str(template.template.render(Context(context, autoescape=form == "html"))).strip()
+        values = Context(context, autoescape=form == "text.html")
+        return str(template.template.render(values)).strip()
     except Exception:
         log.exception("event_text.template_failed", event_id=event.id, form=form)
         return ""
@@ -94,5 +95,7 @@ def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
 def _report_missing(event_type: str) -> None:
     """Log, once per process and type, that an event type has no template."""
     log.warning(
-        "event_text.no_template", event_type=event_type, wanted=f"tailrace/events/{event_type}.txt"
+        "event_text.no_template",
+        event_type=event_type,
+        wanted=f"tailrace/events/{event_type}/text.txt",
     )

@@ -76,7 +76,8 @@ def test_nothing_imports_the_package_until_it_is_used() -> None:
     code = (
         "import django; django.setup(); import sys; from tailrace.jobs.engine import registry;"
         " registry.discover();"
-        "import tailrace.domains.photos.exchange.kafka.consumer; assert 'confluent_kafka' not in sys.modules"
+        "import tailrace.domains.photos.exchange.kafka.consumer;"
+        " assert 'confluent_kafka' not in sys.modules"
     )
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True, timeout=300)

@@ -15,10 +15,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def templates(settings, tmp_path: Path) -> Path:
     """A folder of templates that is looked at first."""
-    (tmp_path / "tailrace" / "events").mkdir(parents=True)
+    folder = tmp_path / "tailrace" / "events"
+    for name in ("stage.premiere", "stage.gala"):
+        (folder / name).mkdir(parents=True)
     settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [str(tmp_path)]}]
     engines.__dict__.pop("templates", None)
-    return tmp_path / "tailrace" / "events"
+    return folder
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -34,9 +36,9 @@ def test_without_a_template_the_text_is_a_plain_line() -> None:
 
 
 def test_the_most_particular_template_counts(templates: Path) -> None:
-    (templates / "stage.premiere.title.txt").write_text("Premiere of {{ payload.title }}")
-    (templates / "stage.gala.txt").write_text("Gala: {{ payload.title }}")
-    (templates / "stage.premiere.html").write_text("<b>{{ payload.title }}</b>")
+    (templates / "stage.premiere/title.txt").write_text("Premiere of {{ payload.title }}")
+    (templates / "stage.gala/text.txt").write_text("Gala: {{ payload.title }}")
+    (templates / "stage.premiere/text.html").write_text("<b>{{ payload.title }}</b>")
     event_text = render_event(publish_event(Gala, payload={"title": "R&J"}))
     assert (event_text.title, event_text.text, event_text.html) == (
         "Premiere of R&J",
@@ -51,7 +53,7 @@ def test_the_most_particular_template_counts(templates: Path) -> None:
 def test_a_template_that_raises_is_logged(
     templates: Path, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (templates / "stage.premiere.txt").write_text(broken)
+    (templates / "stage.premiere/text.txt").write_text(broken)
     event = publish_event(payload={"title": "Faust"})
     event_text = render_event(event)
     assert event_text.text == "A play was shown for the first time: Faust"

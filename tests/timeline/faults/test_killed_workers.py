@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.imports import decisions, staging
 from tailrace.domains.timeline.models import Import, Place
-from tailrace.domains.timeline.points.points import geocoding
+from tailrace.domains.timeline.points import geocoding
 from tests.kit import wait_until, worker
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable

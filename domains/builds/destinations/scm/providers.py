@@ -10,8 +10,9 @@ from tailrace.environment.discovery import import_modules, subclasses
 
 @cache
 def providers() -> dict[str, Provider]:
-    """Return the providers by name: subclasses of Provider in `scm` of any app."""
-    import_modules("scm")
+    """Return the providers by name: subclasses of Provider in `destinations.scm`
+    of any app."""
+    import_modules("destinations.scm")
     return {cls.name: cls() for cls in sorted(subclasses(Provider), key=lambda cls: cls.name)}
 
 

@@ -1,4 +1,6 @@
-"""The process that decodes one picture: `python -m tailrace.domains.photos.uploads.pictures.decoder LIMITS`.
+"""The process that decodes one picture.
+
+`python -m tailrace.domains.photos.uploads.pictures.decoder LIMITS`
 
 Standard input is the picture's file, which must be seekable; LIMITS is a JSON object with the
 fields of Limits. Standard output gets a line of JSON, either with `suffix` and `exif` (`values`,

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 COPY_TYPE = "image/jpeg"
 WAIT_SECONDS = 20
 """How long a decoder may wait for a CPU, in addition to its CPU time."""
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
+_ENVIRONMENT = ("PYTHONPATH", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 """The environment variables that a decoder gets: none with secrets."""
 
 

@@ -51,6 +51,6 @@ class DeedSource:
 
 def sources() -> dict[str, DeedSource]:
     """Return the configured sources by name."""
-    import_modules("providers")
+    import_modules("services.providers")
     all_sources = (cls() for cls in subclasses(DeedSource))
     return {source.name: source for source in all_sources if source.is_set()}

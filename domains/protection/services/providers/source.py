@@ -53,6 +53,6 @@ class Source(Described):
 
 def all_sources() -> list[Source]:
     """Return an instance of each source of all installed apps, by name."""
-    import_modules("providers")
+    import_modules("services.providers")
     classes = [cls for cls in subclasses(Source) if cls.name]
     return [cls() for cls in sorted(classes, key=lambda cls: cls.name)]

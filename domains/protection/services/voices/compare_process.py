@@ -1,9 +1,9 @@
 """Compare recordings with enrolled voices in a separate process.
 
-`python -m tailrace.domains.protection.services.voices.compare_process HEADER`: HEADER is a JSON object with
-the fields of Header. Standard input contains the files one after the other. The process writes a
-line of JSON to standard output when the model is loaded and the voices are read, and one for each
-recording. It limits its own time and memory before it reads a byte, and it has no secrets.
+`python -m tailrace.domains.protection.services.voices.compare_process HEADER`: HEADER is a JSON
+object with the fields of Header. Standard input contains the files one after the other. The process
+writes a line of JSON to standard output when the model is loaded and the voices are read, and one
+for each recording. It limits its own time and memory before it reads a byte, and it has no secrets.
 """
 
 import contextlib

@@ -20,7 +20,7 @@ from tailrace.environment.folders import BASE_DIR
 
 START_SECONDS = 30
 """Time for loading the model on a busy machine, in addition to the time for each voice."""
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
+_ENVIRONMENT = ("PYTHONPATH", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 

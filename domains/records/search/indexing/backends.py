@@ -54,7 +54,7 @@ class IndexBackend(Described, ABC):
 @cache
 def backends() -> dict[str, IndexBackend]:
     """Return all indexes by name: instances of the subclasses of IndexBackend in the modules
-    `indexing` of all apps."""
-    import_modules("indexing")
+    `search.indexing` of all apps."""
+    import_modules("search.indexing")
     instances = (cls() for cls in IndexBackend.__subclasses__())
     return {index.name: index for index in sorted(instances, key=lambda index: index.name)}

@@ -31,8 +31,7 @@ from tailrace.domains.timeline.points.points import Point
 
 @cache
 def all_formats() -> tuple[Format, ...]:
-    """Return an instance of each format in `tailrace.domains.timeline.imports.files.formats`, in the order in
-    which they are tried."""
+    """Return an instance of each format in `formats`, in the order in which they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
     instances = (cls() for cls in Format.__subclasses__())

@@ -14,7 +14,7 @@ from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.models.place import CELL, centre_of
-from tailrace.domains.timeline.points.points import geocoding
+from tailrace.domains.timeline.points import geocoding
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Skip, Snooze
 
