@@ -14,15 +14,15 @@ If a handler raises while the jobs of an event are worked out, one failed job st
 goes from failed to skipped when a replay finds that the handler wants no job for the event.
 
 Each move has one writer, which is a guarded statement:
-engine/claiming/take.sql    pending → running
-engine/settling/settle.py   running → any
-engine/dependents.py        waiting → pending or cancelled
-maintenance/rescue.py       running → pending or failed, when the lease expired
-maintenance/missing_handlers.py   pending → failed, when the handler no longer exists
-operations/cancel.py    waiting or pending → cancelled, also when the parent job is gone
-operations/replay.py    failed, cancelled or skipped → pending or waiting
-operations/undo.py      pending or waiting → failed or cancelled, as before a replay
-operations/work_out_again.py   failed → pending or skipped
+engine/claiming/take.sql        pending → running
+engine/settling/settle.py       running → any
+engine/waking/dependents.py     waiting → pending or cancelled
+maintenance/ticking/rescue.py   running → pending or failed, when the lease expired
+maintenance/sweeping/missing_handlers.py   pending → failed, when the handler no longer exists
+operations/cancel.py            waiting or pending → cancelled, also when the parent job is gone
+operations/replay.py            failed, cancelled or skipped → pending or waiting
+operations/undo.py              pending or waiting → failed or cancelled, as before a replay
+operations/work_out_again.py    failed → pending or skipped
 """
 
 from django.db.models import TextChoices

@@ -97,7 +97,8 @@ def _digest() -> str:
 
     digest = hashlib.sha256()
     for config in sorted(apps.get_app_configs(), key=lambda config: config.name):
-        for path in sorted(Path(config.path).glob("migrations/*.py")):
+        folder = Path(config.module.__file__).parent  # `path` may be the folder of its pages
+        for path in sorted(folder.glob("migrations/*.py")):
             digest.update(path.name.encode() + path.read_bytes())
     digest.update(Path(__file__).with_name("database_reset.py").read_bytes())
     return digest.hexdigest()[:16]

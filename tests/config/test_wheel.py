@@ -210,7 +210,8 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
     code = (
-        "import django; django.setup(); from tailrace.jobs.maintenance.workers import code_version as c;"
+        "import django; django.setup();"
+        "from tailrace.jobs.maintenance.workers import code_version as c;"
         "print(sum(1 for path in c._files()), c.code_version().digest)"
     )
     done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")

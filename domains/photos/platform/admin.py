@@ -43,7 +43,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_select_related = ("user",)
     list_filter = (PhotoState,)
     actions = ("requeue_photos",)
-    change_form_outer_before_template = "tailrace/jobs/admin/job_buttons.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/job/buttons.html"
     fieldsets = (
         (None, {"fields": (("status", "tries"), ("in_gathering", "next_try"), "reason")}),
         ("Picture", {"fields": (("user", "caption"), "storage_key")}),

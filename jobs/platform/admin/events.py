@@ -87,8 +87,8 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
     search_fields = ("id", "subject")
     search_help_text = "id, or start of the subject"
-    change_form_outer_before_template = "tailrace/jobs/admin/event_problem.html"
-    change_form_outer_after_template = "tailrace/jobs/admin/event_jobs.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/event/problem.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/event/jobs.html"
     fieldsets = (
         (None, {"fields": (("type", "subject", "state"), ("occurred", "recorded"), "actor")}),
         ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "led_to")}),

@@ -178,8 +178,8 @@ class FailureAdmin(ModelAdmin):
     list_select_related = ("assignee",)
     actions = None
     paginator = CappedPaginator
-    change_form_outer_before_template = "tailrace/jobs/admin/failure_top.html"
-    change_form_outer_after_template = "tailrace/jobs/admin/failure_jobs.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/failure/top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/failure/jobs.html"
     fieldsets = ((None, {"fields": ("assignee", "silenced_until", "note")}),)
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -49,12 +49,12 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     search_fields = ("id",)
     search_help_text = "id, queue, subject or error"
     search_terms = (*(f"{name}:" for name in NAMES), "field=value")
-    list_before_template = "tailrace/jobs/admin/search_terms.html"
+    list_before_template = "tailrace/jobs/admin/lists/search_terms.html"
     narrow_by = "to narrow the search, add since:2h, until:2d or state:failed to the box above"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     previews_all = True
-    change_form_outer_before_template = "tailrace/jobs/admin/job_top.html"
-    change_form_outer_after_template = "tailrace/jobs/admin/job_dependents.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/job/top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/job/dependents.html"
     fieldsets = (
         (
             "Job",

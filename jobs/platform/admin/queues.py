@@ -83,8 +83,8 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     list_per_page = 1000
     list_disable_select_all = True
     actions = ("pause_queues", "resume_queues")
-    change_form_outer_before_template = "tailrace/jobs/admin/queue_top.html"
-    change_form_outer_after_template = "tailrace/jobs/admin/queue_failed.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/queue/top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/queue/failed.html"
     fieldsets = (
         ("Queue", {"fields": ("name", "about", "requests", "woken", "drained")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),

@@ -72,7 +72,7 @@ class LaneFilter(ChoiceFilter):
 
     title = "lane"
     parameter_name = "lane"
-    template = "tailrace/jobs/admin/text_filter.html"
+    template = "tailrace/jobs/admin/lists/text_filter.html"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()

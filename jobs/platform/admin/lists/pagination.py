@@ -27,7 +27,7 @@ Page = tuple[list[Any], int | None]
 class Pager:
     """The paginator for unfold's templates."""
 
-    template_name = "tailrace/jobs/admin/pager.html"
+    template_name = "tailrace/jobs/admin/lists/pager.html"
 
     def __init__(self, per_page: int) -> None:
         self.per_page = per_page

@@ -75,7 +75,7 @@ def live_view(request: HttpRequest, id: int) -> HttpResponse:
         raise Http404("there is no such job")
     mask_jobs(user_of(request), [job])
     shown = request.GET.get("shown", "")
-    return render(request, "tailrace/jobs/admin/job_live.html", live_part(job, shown))
+    return render(request, "tailrace/jobs/admin/job/live.html", live_part(job, shown))
 
 
 def live_part(job: Job, shown: str = "") -> dict[str, Any]:

@@ -58,7 +58,7 @@ def log_view(request: HttpRequest, id: int) -> HttpResponse:
         raise PermissionDenied("the job is hidden")
     return render(
         request,
-        "tailrace/jobs/admin/job_log_lines.html",
+        "tailrace/jobs/admin/job/log_lines.html",
         {"log": _new_lines(request, job), "job": job},
     )
 

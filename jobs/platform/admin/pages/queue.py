@@ -56,7 +56,7 @@ def running_view(request: HttpRequest, queue: str) -> HttpResponse:
     part = running_part(request, queue)
     if request.GET.get("version") == part["version"]:
         return HttpResponse(status=204)
-    return render(request, "tailrace/jobs/admin/queue_running.html", part)
+    return render(request, "tailrace/jobs/admin/queue/running.html", part)
 
 
 def running_part(request: HttpRequest, name: str) -> dict[str, Any]:
