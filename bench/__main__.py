@@ -33,6 +33,8 @@ GROUPS = {"scale": ("scale", "storage", "claimers", "held_snapshot")}
 OPTIONAL = ("huge_import",)
 """Only if they are named."""
 ALL = (*NAMES, *OPTIONAL)
+OF_DOMAINS = ("photos", "imports", "scans", "records", "huge_import")
+"""In bench/domains; the others are in bench/jobs."""
 
 
 def main() -> int:
@@ -53,7 +55,8 @@ def main() -> int:
     targets: list[Target] = []
     try:
         for name in names:
-            bench = importlib.import_module(f"bench.{name}")
+            folder = "domains" if name in OF_DOMAINS else "jobs"
+            bench = importlib.import_module(f"bench.{folder}.{name}")
             began = time.monotonic()
             print(f"\n## {bench.TITLE}\n", flush=True)
             rows_of_bench = bench.run(servers, arguments.short)

@@ -114,7 +114,7 @@ ASGI_APPLICATION = "tailrace.config.servers.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [PACKAGE_DIR / "config" / "templates"],  # override templates of unfold
+        "DIRS": [PACKAGE_DIR / "config" / "pages" / "templates"],  # override templates of unfold
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

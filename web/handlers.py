@@ -69,7 +69,7 @@ class PasswordResetMail(Handler):
         }
         EmailMessage(
             subject="Choose a new password for Tailrace",
-            body=render_to_string("tailrace/web/password_reset_mail.txt", context),
+            body=render_to_string("tailrace/web/accounts/password_reset_mail.txt", context),
             from_email=settings.DEFAULT_FROM_EMAIL,
             to=[user.email],
             headers={"Auto-Submitted": "auto-generated"},

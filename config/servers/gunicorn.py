@@ -1,4 +1,5 @@
-"""gunicorn's settings: `gunicorn --config config/servers/gunicorn.py tailrace.config.servers.wsgi`."""
+"""gunicorn's settings:
+`gunicorn --config config/servers/gunicorn.py tailrace.config.servers.wsgi`."""
 
 import os
 from typing import Any

@@ -80,7 +80,7 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
         "up_to": _newest(unread),
         "groups": any(row.group_id for row in rows),
     }
-    return show(request, "tailrace/subscriptions/pages/inbox.html", context)
+    return show(request, "tailrace/subscriptions/pages/inbox/inbox.html", context)
 
 
 @require_GET
@@ -94,7 +94,7 @@ def unread_badge(request: HttpRequest) -> str:
     """Return the number of unread items as HTML that updates itself."""
     unread = inbox.of(cast(User, request.user)).filter(read_at=None).order_by()
     context = {"unread": _unread(unread)}
-    return render_to_string("tailrace/subscriptions/pages/unread.html", context)
+    return render_to_string("tailrace/subscriptions/pages/inbox/unread.html", context)
 
 
 def _unread(unread: QuerySet[InboxItem]) -> str:
@@ -133,7 +133,9 @@ def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
         query = {key: request.POST[key] for key in ("unread", "after") if key in request.POST}
         return redirect(f"{reverse('my_inbox')}{'?' if query else ''}{urlencode(query)}")
     items = _items(request.user, [rows.get(pk=id)])
-    answer = render(request, "tailrace/subscriptions/pages/inbox_item.html", {"item": items[0]})
+    answer = render(
+        request, "tailrace/subscriptions/pages/inbox/inbox_item.html", {"item": items[0]}
+    )
     answer["HX-Trigger"] = "inbox"
     return answer
 

@@ -1,7 +1,9 @@
-"""URLs of the pages of a signed-in user."""
+"""URLs of the pages of users, of feeds, and of the callback of text messages."""
 
 from django.urls import path
 
+from tailrace.subscriptions.channels.rss.views import my_feed
+from tailrace.subscriptions.channels.sms.callback import sms_status
 from tailrace.subscriptions.pages import (
     endpoints,
     feeds,
@@ -15,6 +17,7 @@ from tailrace.subscriptions.pages.choices import (
     subscription_editor,
     subscriptions,
 )
+from tailrace.subscriptions.pages.unsubscribe import unsubscribe
 
 urlpatterns = [
     path("me/subscriptions", subscriptions.my_subscriptions, name="my_subscriptions"),
@@ -78,4 +81,8 @@ urlpatterns = [
         preferences.revoke_token,
         name="my_preferences_token_revoke",
     ),
+    path("unsubscribe/<str:token>", unsubscribe, name="unsubscribe"),
+    path("feeds/me/<str:token>.atom", my_feed, {"form": "atom"}, name="feed"),
+    path("feeds/me/<str:token>.rss", my_feed, {"form": "rss"}, name="feed_rss"),
+    path("sms/status", sms_status, name="sms_status"),
 ]

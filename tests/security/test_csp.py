@@ -114,7 +114,7 @@ PAGES_OF_DJANGO = ("400", "403", "403_csrf", "404", "500")
 
 
 def test_every_error_has_its_page() -> None:
-    for name in (*PAGES_OF_DJANGO, "tailrace/web/405", "tailrace/web/503"):
+    for name in (*PAGES_OF_DJANGO, "tailrace/web/errors/405", "tailrace/web/errors/503"):
         assert "Tailrace" in get_template(f"{name}.html").render()
 
 

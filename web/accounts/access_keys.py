@@ -1,7 +1,7 @@
 """Kinds of keys that give access for a user without a session, such as API tokens and feeds.
 
 An app declares its kinds as `ACCESS_KEYS` in its `access_keys.py`, so that a user can revoke all
-keys at once. This module declares API tokens.
+keys at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from tailrace.environment.discovery import import_modules
-from tailrace.web.accounts import tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,3 @@ def all_access_keys() -> Iterator[AccessKeys]:
     """Yield the kinds of keys of all apps."""
     for module in import_modules("access_keys"):
         yield from getattr(module, "ACCESS_KEYS", ())
-
-
-def _revoke_tokens(user: User) -> None:
-    for token in tokens.active(user):
-        tokens.revoke(token)
-
-
-ACCESS_KEYS = [AccessKeys("tokens", "API tokens", _revoke_tokens)]

@@ -39,6 +39,6 @@ class AnswerBusy:
             log.warning("web.waited_too_long", error=str(exception).strip().splitlines()[:1])
         elif not isinstance(exception, TooManyAtOnce):
             return None
-        response = render(request, "tailrace/web/503.html", status=503)
+        response = render(request, "tailrace/web/errors/503.html", status=503)
         response["Retry-After"] = str(RETRY_AFTER)
         return response

@@ -102,5 +102,5 @@ def ask(request: HttpRequest, form: "ConfirmationForm | None" = None) -> HttpRes
     ]
     context = {"form": form, "kept": posted_fields, "links": page_links(request)}
     return render(
-        request, "tailrace/web/confirm.html", context, status=422 if form.is_bound else 403
+        request, "tailrace/web/accounts/confirm.html", context, status=422 if form.is_bound else 403
     )

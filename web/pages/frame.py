@@ -86,7 +86,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 def too_many_requests(request: HttpRequest, wait: float) -> HttpResponse:
     """Return a 429 page that asks the user to wait for `wait` seconds."""
     context = {"seconds": math.ceil(wait)}
-    response = render(request, "tailrace/web/too_many_requests.html", context, status=429)
+    response = render(request, "tailrace/web/errors/too_many_requests.html", context, status=429)
     response["Retry-After"] = str(math.ceil(wait))
     if by_htmx(request):
         response["HX-Reswap"] = "none"  # htmx leaves the page unchanged

@@ -17,6 +17,6 @@ class ExplainNotAllowed:
         wants_html = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
         if response.status_code != 405 or not wants_html or response.streaming or response.content:
             return response
-        page = render(request, "tailrace/web/405.html", status=405)
+        page = render(request, "tailrace/web/errors/405.html", status=405)
         page["Allow"] = response["Allow"]
         return page

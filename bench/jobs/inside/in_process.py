@@ -1,4 +1,5 @@
-"""Measure inside a process of Tailrace: `python -m bench.jobs.inside.in_process NAME …` prints JSON.
+"""Measure inside a process of Tailrace: `python -m bench.jobs.inside.in_process NAME …`
+prints JSON.
 
 The benchmarks start it with the environment of their database and broker.
 """

@@ -1,5 +1,6 @@
-"""Measure inside a process of Tailrace what jobs cost the database: `python -m bench.jobs.inside.inside_storage
-NAME …` prints JSON. The statements are the engine's own, on its own connection, and commit."""
+"""Measure inside a process of Tailrace what jobs cost the database:
+`python -m bench.jobs.inside.inside_storage NAME …` prints JSON. The statements are the engine's
+own, on its own connection, and commit."""
 
 import json
 import statistics

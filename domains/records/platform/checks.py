@@ -21,7 +21,9 @@ def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     try:
         packages = _missing_packages(read_folder(Path(location)))
     except (ModelUnusable, OSError) as error:
-        hint = "docs/domains/records.md describes the folder of a model; to use no model, set hashing:256"
+        hint = (
+            "docs/domains/records.md describes a model's folder; to use no model, set hashing:256"
+        )
         return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
     if packages:
         hint = "install tailrace[models]"

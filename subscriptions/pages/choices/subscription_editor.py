@@ -86,7 +86,7 @@ def show_preview(request: PersonRequest) -> HttpResponse:
             context["wait"] = error.wait
         else:
             context |= _preview(request, row or _inherited_subscription(request, option))
-    response = render(request, "tailrace/subscriptions/pages/preview.html", context)
+    response = render(request, "tailrace/subscriptions/pages/subscriptions/preview.html", context)
     if "wait" in context:
         response.status_code = 429
         response["Retry-After"] = str(math.ceil(context["wait"]))
@@ -164,10 +164,16 @@ def _show(
     }
     if dialog:
         return render(
-            request, "tailrace/subscriptions/pages/subscription_form.html", context, status=status
+            request,
+            "tailrace/subscriptions/pages/subscriptions/subscription_form.html",
+            context,
+            status=status,
         )
     return show(
-        request, "tailrace/subscriptions/pages/subscription_editor.html", context, status=status
+        request,
+        "tailrace/subscriptions/pages/subscriptions/subscription_editor.html",
+        context,
+        status=status,
     )
 
 

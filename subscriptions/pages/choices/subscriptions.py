@@ -61,7 +61,7 @@ def my_subscriptions(request: PersonRequest) -> HttpResponse:
         "chosen": EventSubscription.objects.filter(user=request.user).count(),
         "unreachable": options.unreachable_channels(request.user),
     }
-    return show(request, "tailrace/subscriptions/pages/subscriptions.html", context)
+    return show(request, "tailrace/subscriptions/pages/subscriptions/subscriptions.html", context)
 
 
 @require_GET
@@ -74,7 +74,9 @@ def my_family(request: PersonRequest) -> HttpResponse:
         if family["name"] == name:
             family |= _tables(request, family["topics"], search)
             context = {"family": family, "search": search, "fragment": True}
-            return render(request, "tailrace/subscriptions/pages/family.html", context)
+            return render(
+                request, "tailrace/subscriptions/pages/subscriptions/family.html", context
+            )
     raise Http404
 
 

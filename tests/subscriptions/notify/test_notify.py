@@ -1,5 +1,5 @@
-"""tailrace.subscriptions.notifications.notify: one notification per recipient, one job per recipient and
-channel."""
+"""tailrace.subscriptions.notifications.notify: one notification per recipient, one job per
+recipient and channel."""
 
 import pytest
 from django.contrib.auth.models import Group

@@ -160,15 +160,13 @@ def _known_browser_ids(request: HttpRequest) -> dict[str, str]:
 
 
 def _login_hash(name: str) -> str:
-    return salted_hmac(
-        "tailrace.web.accounts.security.known_browser", name, algorithm="sha256"
-    ).hexdigest()[:16]
+    return salted_hmac("tailrace.web.security.known_browser", name, algorithm="sha256").hexdigest()[
+        :16
+    ]
 
 
 def _slot(limit: Limit, value: str) -> str:
-    digest = salted_hmac(
-        "tailrace.web.accounts.security.login_throttle", value, algorithm="sha256"
-    ).digest()
+    digest = salted_hmac("tailrace.web.security.login_throttle", value, algorithm="sha256").digest()
     return f"{limit.kind}:{int.from_bytes(digest[:4], 'big') % SLOTS}"
 
 

@@ -40,7 +40,7 @@ def account(request: PersonRequest) -> HttpResponse:
         "required": _is_required(request),
         "entries": _entries(request),
     }
-    return show(request, "tailrace/web/account.html", context)
+    return show(request, "tailrace/web/accounts/account.html", context)
 
 
 def _entries(request: PersonRequest) -> list[dict[str, object]]:
@@ -90,7 +90,9 @@ def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     form = SignOutForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return show(request, "tailrace/web/sign_out_everywhere.html", {"form": form}, status)
+        return show(
+            request, "tailrace/web/accounts/sign_out_everywhere.html", {"form": form}, status
+        )
     chosen = [kind for kind in all_access_keys() if kind.name in form.cleaned_data["keys"]]
     user = request.user
     # Each session contains a hash of the stored password hash. Hashing the same password with
@@ -139,7 +141,10 @@ def set_up(request: PersonRequest) -> HttpResponse:
         "required": _is_required(request),
     }
     return show(
-        request, "tailrace/web/second_factor_setup.html", context, 422 if form.is_bound else 200
+        request,
+        "tailrace/web/accounts/second_factor_setup.html",
+        context,
+        422 if form.is_bound else 200,
     )
 
 
@@ -166,7 +171,7 @@ def remove(request: PersonRequest) -> HttpResponse:
 
 
 def _show_codes(request: PersonRequest, codes: list[str]) -> HttpResponse:
-    return show(request, "tailrace/web/recovery_codes.html", {"codes": codes})
+    return show(request, "tailrace/web/accounts/recovery_codes.html", {"codes": codes})
 
 
 def _is_required(request: PersonRequest) -> bool:

@@ -25,6 +25,8 @@ def delete_account(request: PersonRequest) -> HttpResponse:
             form.add_error(None, f"{error}.")
         else:
             logout(request)
-            return render(request, "tailrace/web/account_deleted.html")
+            return render(request, "tailrace/web/accounts/account_deleted.html")
     context = {"form": form, "parts": [data.description() for data in all_personal_data()]}
-    return show(request, "tailrace/web/delete_account.html", context, 422 if form.is_bound else 200)
+    return show(
+        request, "tailrace/web/accounts/delete_account.html", context, 422 if form.is_bound else 200
+    )

@@ -42,7 +42,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
     form = ChangeForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return show(request, "tailrace/web/password_change.html", {"form": form}, status)
+        return show(request, "tailrace/web/accounts/password_change.html", {"form": form}, status)
     with transaction.atomic():
         form.save()
     update_session_auth_hash(request, request.user)
@@ -64,14 +64,18 @@ def reset_password(request: HttpRequest) -> HttpResponse:
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return render(request, "tailrace/web/password_reset.html", {"form": form}, status=status)
+        return render(
+            request, "tailrace/web/accounts/password_reset.html", {"form": form}, status=status
+        )
     email = form.cleaned_data["email"]
     address = network(client_address(request))
     try:
         login_throttle.attempt([(MAIL, email.casefold()), (MAIL_ADDRESS, address)])
     except TooManyAttempts as error:
         form.add_error(None, str(error))
-        response = render(request, "tailrace/web/password_reset.html", {"form": form}, status=429)
+        response = render(
+            request, "tailrace/web/accounts/password_reset.html", {"form": form}, status=429
+        )
         response["Retry-After"] = str(error.wait)
         return response
     # At most one user, so that the number of jobs does not reveal how many accounts there are.
@@ -80,7 +84,7 @@ def reset_password(request: HttpRequest) -> HttpResponse:
         enqueue(PasswordResetMail, {"user": user.pk if user else None})
         key = f"reset_requested:{user.pk if user else 'unknown'}"
         record_some(key, ResetRequested, user)
-    return render(request, "tailrace/web/password_reset_done.html")
+    return render(request, "tailrace/web/accounts/password_reset_done.html")
 
 
 class NewPasswordForm(PageForm, SetPasswordForm):
@@ -90,7 +94,7 @@ class NewPasswordForm(PageForm, SetPasswordForm):
 class ChooseNewPassword(PasswordResetConfirmView):
     """Choose a new password with the mailed link, which is valid once and for an hour."""
 
-    template_name = "tailrace/web/password_reset_confirm.html"
+    template_name = "tailrace/web/accounts/password_reset_confirm.html"
     form_class = NewPasswordForm
     token_generator = reset_tokens
     success_url = reverse_lazy("login")

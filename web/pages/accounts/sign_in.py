@@ -74,7 +74,7 @@ class SignIn(LoginView):
     """Sign in with login and password, then redirect to `next`, the overview (staff) or the user's
     first page."""
 
-    template_name = "tailrace/web/sign_in.html"
+    template_name = "tailrace/web/accounts/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
@@ -133,7 +133,7 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
         except TooManyAttempts as error:
             form.add_error(None, str(error))
             response = render(
-                request, "tailrace/web/second_factor.html", {"form": form}, status=429
+                request, "tailrace/web/accounts/second_factor.html", {"form": form}, status=429
             )
             response["Retry-After"] = str(error.wait)
             return response
@@ -141,7 +141,9 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
             form.add_error("code", "This code is wrong, too old, or was already used.")
     if not code_kind:
         status = 422 if form.is_bound else 200
-        return render(request, "tailrace/web/second_factor.html", {"form": form}, status=status)
+        return render(
+            request, "tailrace/web/accounts/second_factor.html", {"form": form}, status=status
+        )
     response = signed_in(request, user, next, factor=code_kind)
     second_factor.mark_session(request)
     return response
