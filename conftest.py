@@ -24,8 +24,8 @@ from tailrace.config.installed_apps import APPS
 from tailrace.config.platform_settings.variables import PlatformSettings, secret_key_file
 from tailrace.db.connections import ENGINE
 from tailrace.environment import private_files
+from tailrace.environment.discovery import import_modules
 from tailrace.environment.loading import settings_classes
-from tailrace.events.discovery import import_modules
 
 ROOT = Path(__file__).parent
 pytest_plugins = ["tailrace.jobs.testing.fixtures"]

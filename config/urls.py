@@ -7,7 +7,7 @@ from django.urls import include, path
 from tailrace.config.installed_apps import APPS
 from tailrace.config.monitoring import metrics
 from tailrace.config.monitoring.health import healthz
-from tailrace.events.discovery import find_module, import_modules
+from tailrace.environment.discovery import find_module, import_modules
 
 import_modules("admin")  # here, so that only processes that serve pages load the admin
 urlpatterns = [

@@ -9,7 +9,7 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.contrib.admin.checks import check_admin_app, check_dependencies
 from django.core import checks
 
-from tailrace.events.discovery import import_modules
+from tailrace.environment.discovery import import_modules
 
 
 class AdminConfig(SimpleAdminConfig):

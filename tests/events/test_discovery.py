@@ -9,7 +9,7 @@ import pytest
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 
-from tailrace.events.discovery import find_module
+from tailrace.environment.discovery import find_module
 
 
 @pytest.fixture
