@@ -15,6 +15,7 @@ class TailraceConfig(AppConfig):
 
     def ready(self) -> None:
         """Load the Celery application, checks and error reports, and tune the garbage collector."""
+        from tailrace.config import celery  # noqa: F401  (the current app)
         from tailrace.config.monitoring import sentry
         from tailrace.config.startup import checks  # noqa: F401
         from tailrace.db.server import refuse_old

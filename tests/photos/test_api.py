@@ -162,6 +162,7 @@ import sys, time, django
 django.setup()
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from tailrace.jobs.engine.waking import wake
 token, path = sys.argv[1:]
 client = Client(headers={"Authorization": f"Bearer {token}", "Host": "127.0.0.1"})
 client.get("/api/photos")
@@ -169,6 +170,7 @@ began = time.monotonic()
 file = SimpleUploadedFile("a.jpg", open(path, "rb").read())
 print("answered", client.post("/api/photos", {"file": file}).status_code)
 print("took", time.monotonic() - began)
+assert wake.waker.flush(seconds=240)
 """
 
 

@@ -125,10 +125,12 @@ PUBLISH = """
 import time, django
 django.setup()
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.waking import wake
 publish([])
 began = time.monotonic()
 publish([NewEvent("test.happened"), NewEvent("test.happened")])
 print("took", time.monotonic() - began)
+assert wake.waker.flush(seconds=100)
 """
 
 

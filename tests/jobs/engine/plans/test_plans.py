@@ -79,7 +79,7 @@ INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, l
 SELECT 'test.other', '', '{{}}', CASE WHEN g % 2 = 0 THEN 'waiting' ELSE 'running' END, 1, '',
        now(), 1, 1, 'w', false, '', '', now(),
        CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM tailrace_jobs_job) END,
-       now() + interval '1 minute' * (g % 3 + 1), false
+       now() + interval '1 day' * (g % 3 + 1), false
 FROM generate_series(1, 1000) g;
 
 INSERT INTO tailrace_jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message,

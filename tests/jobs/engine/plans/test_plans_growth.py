@@ -83,7 +83,7 @@ def test_migrating_reads_no_history() -> None:
 
 
 RUNNING = """
-UPDATE tailrace_jobs_job SET state = 'running', lease_until = now() + interval '1 minute',
+UPDATE tailrace_jobs_job SET state = 'running', lease_until = now() + interval '1 day',
   claim_no = 1, attempt = 1, worker = 'w', started_at = now(), finished_at = NULL
 WHERE id <= (SELECT min(id) + 20000 FROM tailrace_jobs_job)
 """
