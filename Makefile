@@ -17,7 +17,7 @@ WORKERS ?= 4
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services release-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
+.PHONY: help run setup test test-fast test-long test-services release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -40,8 +40,12 @@ $(DEV): $(READY) requirements/dev.txt requirements/models.txt
 
 test: $(DEV) ## lint, check the migrations, run all tests
 	@scripts/install-system-packages & \
-	$(MAKE) --no-print-directory -j3 --output-sync lint migrations && wait
+	$(MAKE) --no-print-directory -j4 --output-sync lint migrations compiled-tests && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Else each process of the tests compiles all of them. What is wrong in a test is told by pytest then.
+compiled-tests: $(DEV)
+	@$(PYTEST) --collect-only -qq >/dev/null || true
 
 test-fast: $(DEV) ## run the tests without the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not long"

@@ -5,6 +5,7 @@ of pytest-xdist has its own database, its own key space (or vhost) of the broker
 for mails, bus files and keys. This runs before Django reads its settings.
 """
 
+import gc
 import math
 import os
 import shutil
@@ -27,6 +28,8 @@ from tailrace.environment import private_files
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.loading import settings_classes
 
+# Modules and tests stay until the end: what they consist of is not collected again and again.
+gc.disable()
 ROOT = Path(__file__).parent
 pytest_plugins = ["tailrace.jobs.testing.fixtures"]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -151,6 +154,11 @@ def pytest_collection_modifyitems(
     yield
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ from tests.web.visitor import Visitor
 REFUSED = re.compile("responded with a status of (400|401|422) ")
 """The answers to a wrong search or form and an ended session: Chromium logs them as errors."""
 expect.set_options(timeout=1000 * PATIENCE)
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The first one has no windows to draw, and takes a quarter less CPU.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox --headless=new --disable-gpu --disable-dev-shm-usage --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
