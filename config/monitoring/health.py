@@ -16,10 +16,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from tailrace.events.models import Event
-from tailrace.jobs.inspection import verdict
-from tailrace.jobs.inspection.broker import broker
-from tailrace.jobs.inspection.queues import stats
-from tailrace.jobs.inspection.queues.unserved import unserved
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.broker import broker
+from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.queues.unserved import unserved
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from tailrace.config.monitoring.health import has_token
-from tailrace.jobs.inspection import metrics
+from tailrace.jobs.platform.inspection import metrics
 
 
 class Figures(Collector):

@@ -10,12 +10,12 @@ from django.db.models import QuerySet
 
 from tailrace.db.locks import Blocked
 from tailrace.jobs.models import Job, Replay
+from tailrace.jobs.models.states import LIVE, REPLAYABLE, State
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
-from tailrace.jobs.states import LIVE, REPLAYABLE, State
 
 PERMISSION = "tailrace_jobs.replay_job"
 BATCH = 500

@@ -4,12 +4,12 @@ from typing import Any
 
 from tailrace.db.query import query
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.queue_states import IDLE, MEANINGS, queue_states
-from tailrace.jobs.inspection.queues import stats
-from tailrace.jobs.inspection.queues.pools import pools
-from tailrace.jobs.inspection.visibility import VIEW_JOB, mask_events, mask_jobs
 from tailrace.jobs.models import Job
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.inspection.queue_states import IDLE, MEANINGS, queue_states
+from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.queues.pools import pools
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_events, mask_jobs
+from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_LATEST = 8
 MAX_WORKERS = 20

@@ -2,7 +2,7 @@
 
 from django import template
 
-from tailrace.jobs.inspection.display.formatting import (
+from tailrace.jobs.platform.inspection.display.formatting import (
     ago,
     capped,
     duration,
@@ -12,7 +12,7 @@ from tailrace.jobs.inspection.display.formatting import (
     timestamp,
     when,
 )
-from tailrace.jobs.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.state_labels import state_label
 
 register = template.Library()
 register.filter("ago", ago)

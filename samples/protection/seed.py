@@ -13,7 +13,7 @@ from tailrace.domains.protection.services.removals.person import Person
 from tailrace.domains.protection.services.reports.period import DEFAULT_DAYS
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.schedules import is_known
+from tailrace.jobs.operations.schedules import is_known
 from tailrace.samples.protection import deeds
 from tailrace.samples.protection.leaks import EMAIL, WATCHED
 from tailrace.samples.protection.service import LISTED_PERSON

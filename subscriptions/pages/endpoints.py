@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from tailrace.events.catalog.topics import topic_names
 from tailrace.events.types import get_type
-from tailrace.jobs.states import LIVE
+from tailrace.jobs.models.states import LIVE
 from tailrace.subscriptions.channels.webhook.history import message_list, recovery
 from tailrace.subscriptions.channels.webhook.history import messages as endpoint_messages
 from tailrace.subscriptions.channels.webhook.message import body_of_sample

@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
 from tailrace.jobs.models import Queue
-from tailrace.jobs.schedules import is_known, why_not
+from tailrace.jobs.operations.schedules import is_known, why_not
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans import rewrite
 from tailrace.subscriptions.plans.payload import AccountPayload

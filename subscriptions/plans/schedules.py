@@ -14,7 +14,12 @@ from django.db.models.signals import post_delete
 
 from tailrace.db.query import database_now, query
 from tailrace.jobs.models import Schedule
-from tailrace.jobs.schedules import NewSchedule, create_schedules, is_known, remove_schedules
+from tailrace.jobs.operations.schedules import (
+    NewSchedule,
+    create_schedules,
+    is_known,
+    remove_schedules,
+)
 from tailrace.subscriptions.models import PlanJob, PlanSubscription
 from tailrace.subscriptions.plans import last_runs, timing
 from tailrace.subscriptions.plans.row_locks import share_plans

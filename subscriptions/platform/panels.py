@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
 from tailrace.jobs.models import Job
-from tailrace.jobs.pages.panel import EventPanel
+from tailrace.jobs.platform.pages.panel import EventPanel
 from tailrace.subscriptions.models import Notification
 from tailrace.subscriptions.notifications.audience.explain import explain
 from tailrace.subscriptions.types.channel import all_channels

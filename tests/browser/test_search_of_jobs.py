@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from tailrace.jobs.engine.failures import fill_in
-from tailrace.jobs.inspection.search import lists
 from tailrace.jobs.platform.admin.lists import pagination
+from tailrace.jobs.platform.inspection.search import lists
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 

@@ -16,8 +16,8 @@ from tailrace.environment.discovery import subclasses
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.events.types import get_type
-from tailrace.jobs.inspection.search import find
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.search import find
 
 CATALOGUE = json.loads(
     (Path(__file__).parents[1] / "data" / "obs" / "event-catalogue.json").read_text()

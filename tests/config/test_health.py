@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from tailrace.config.monitoring import health
-from tailrace.jobs.inspection import broker, verdict
 from tailrace.jobs.models import Job, Pulse
+from tailrace.jobs.platform.inspection import broker, verdict
 from tests.kit import PATIENCE, wait_until
 from tests.servers.relay import relay
 

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection import broker, verdict
-from tailrace.jobs.inspection.metrics import page
-from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.models import Job, Pulse
+from tailrace.jobs.platform.inspection import broker, verdict
+from tailrace.jobs.platform.inspection.metrics import page
+from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.testing import Clock
 from tests.jobs import operators
 from tests.kit import empty_broker, wait_until, worker

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.metrics import page
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.metrics import page
 from tests.config.test_alerts import promtool
 from tests.jobs import operators
 from tests.kit import PATIENCE, empty_broker, wait_until, worker

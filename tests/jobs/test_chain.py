@@ -6,7 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.details.chain import (
+from tailrace.jobs.platform.inspection.details.chain import (
     MAX_EFFECTS,
     MAX_EVENTS,
     MAX_JOBS,

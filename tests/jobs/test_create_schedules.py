@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from tailrace.db.locks import Blocked
 from tailrace.jobs.maintenance.ticking import schedules
 from tailrace.jobs.models import Schedule, Slot
-from tailrace.jobs.schedules import InvalidSchedule, NewSchedule, create_schedules
+from tailrace.jobs.operations.schedules import InvalidSchedule, NewSchedule, create_schedules
 from tests.kit import at_once, held
 
 pytestmark = pytest.mark.django_db

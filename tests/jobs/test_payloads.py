@@ -11,8 +11,8 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import InvalidJob, enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Job
+from tailrace.jobs.operations.schedules import InvalidSchedule, NewSchedule, create_schedules
 from tailrace.jobs.runtime.payloads import strict_model
-from tailrace.jobs.schedules import InvalidSchedule, NewSchedule, create_schedules
 
 pytestmark = pytest.mark.django_db
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tailrace.jobs import schedules as bulk
 from tailrace.jobs.maintenance.ticking import schedules
 from tailrace.jobs.models import Job, Schedule, Slot
-from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedules
+from tailrace.jobs.operations import schedules as bulk
+from tailrace.jobs.operations.schedules import NewSchedule, create_schedules, remove_schedules
 from tests.kit import at_once, claimed
 
 pytestmark = pytest.mark.django_db

@@ -26,8 +26,8 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Attempt, Job, LogLines, Schedule
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tailrace.subscriptions.models import EventSubscription
 
 pytestmark = pytest.mark.django_db(transaction=True)

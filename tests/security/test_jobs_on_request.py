@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine import registry
-from tailrace.jobs.inspection.details import flow
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.details import flow
 from tailrace.jobs.platform.requests import request_job as module
 from tailrace.jobs.platform.requests.job_request import JobRequest
 from tailrace.web.platform.personal_data import RequestKeys

@@ -9,8 +9,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import query
-from tailrace.jobs.inspection.metrics import page
 from tailrace.jobs.models import Breaker, Job
+from tailrace.jobs.platform.inspection.metrics import page
 from tests.kit import at_once
 
 TOKEN = "a-token-of-monitoring"

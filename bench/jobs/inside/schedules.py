@@ -21,7 +21,7 @@ CALL = 100_000
 
 def fill(total: int) -> list[float]:
     """Create that many; return the seconds of each call of at most CALL."""
-    from tailrace.jobs.schedules import NewSchedule, create_schedules
+    from tailrace.jobs.operations.schedules import NewSchedule, create_schedules
 
     seconds = []
     for start in range(0, total, CALL):

@@ -21,10 +21,10 @@ from tailrace.domains.builds.models import (
     Watch,
 )
 from tailrace.events.privacy.visibility import hidden_from
-from tailrace.jobs.inspection.visibility import VIEW_EVENT_PAYLOAD, user_of
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection.visibility import VIEW_EVENT_PAYLOAD, user_of
 
 
 class HiddenProjectsMixin:

@@ -10,8 +10,8 @@ from tailrace.domains.builds.event_types.source_problems import LogReset, SyncLo
 from tailrace.domains.builds.models import Poller
 from tailrace.domains.builds.sources.log_reader import NEAR_SLACK, SMALLEST_SLACK
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.visibility import VIEW_EVENT_PAYLOAD
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.inspection.visibility import VIEW_EVENT_PAYLOAD
+from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_ROWS = 8
 MAX_FLAGGED = 1000

@@ -10,9 +10,9 @@ from tailrace.db.query import database_now, query
 from tailrace.domains.protection.models import RemovalRequest, RemovalState
 from tailrace.domains.protection.platform import unset
 from tailrace.domains.protection.services.scanning.requests import OURS
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.models import Breaker, Bucket
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
+from tailrace.jobs.platform.pages.panel import Panel
 from tailrace.subscriptions.models import PlanJob
 
 PROVIDERS = "protection:"

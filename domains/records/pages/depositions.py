@@ -20,7 +20,7 @@ from tailrace.domains.records.models import Deposition, Record
 from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.domains.records.pages.forms import DepositionForm, ReasonForm
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.details.chain import Chain, chain_of
+from tailrace.jobs.platform.inspection.details.chain import Chain, chain_of
 from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.lists import list_page

@@ -6,7 +6,7 @@ from django.db.models import Count
 
 from tailrace.domains.records.models import UNFINISHED, Deposition
 from tailrace.domains.records.search.indexing.upkeep import REPLAY, index_states
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.pages.panel import Panel
 
 
 class Records(Panel):

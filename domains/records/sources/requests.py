@@ -10,7 +10,7 @@ from tailrace.domains.records.models import Source
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.retry import retry_now
-from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedules
+from tailrace.jobs.operations.schedules import NewSchedule, create_schedules, remove_schedules
 
 PULL = "records.pull_from_source"
 REQUEST = "records.request_source"

@@ -12,11 +12,11 @@ from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports.files.parsing.file_errors import error_position
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.platform import inspection
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
 
 ImportState = filters.column_filter("state", lambda: Import.State.choices)
 INDEXED_STATES = {"receiving", "queued", "parsing", "needs_decision", "grace", "promoting"}

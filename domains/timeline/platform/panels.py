@@ -9,8 +9,8 @@ from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.platform import inspection
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
+from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_IMPORTS = 8
 MAX_COUNT = 10_000

@@ -8,6 +8,7 @@ from tailrace.jobs.engine.failures.fingerprint import fingerprint, frame_of
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back, message_of, storable
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt
+from tailrace.jobs.models.states import State
 from tailrace.jobs.outcomes import (
     Cancel,
     Interrupted,
@@ -20,7 +21,6 @@ from tailrace.jobs.outcomes import (
 )
 from tailrace.jobs.runtime.report import Failure, report_failure
 from tailrace.jobs.runtime.reported_errors import class_name, reported_exception, reported_message
-from tailrace.jobs.states import State
 
 TRACEBACK_LIMIT = 8192
 SHORTEST_SNOOZE = 1.0

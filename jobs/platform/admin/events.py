@@ -17,9 +17,20 @@ from tailrace.db.row_ids import row_id
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import hidden_from
 from tailrace.events.types import all_types
-from tailrace.jobs.inspection.details.chain import chain_of
-from tailrace.jobs.inspection.details.event_states import NO_JOBS, event_states, with_event_state
-from tailrace.jobs.inspection.visibility import (
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.models.states import State
+from tailrace.jobs.operations import acknowledge, batches
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists import bulk, filters
+from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection.details.chain import chain_of
+from tailrace.jobs.platform.inspection.details.event_states import (
+    NO_JOBS,
+    event_states,
+    with_event_state,
+)
+from tailrace.jobs.platform.inspection.visibility import (
     HIDDEN,
     VIEW_EVENT_PAYLOAD,
     VIEW_JOB,
@@ -28,14 +39,7 @@ from tailrace.jobs.inspection.visibility import (
     mask_jobs,
     user_of,
 )
-from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.operations import acknowledge, batches
-from tailrace.jobs.pages import panel
-from tailrace.jobs.platform.admin import rendering
-from tailrace.jobs.platform.admin.base import ModelAdmin
-from tailrace.jobs.platform.admin.lists import bulk, filters
-from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
-from tailrace.jobs.states import State
+from tailrace.jobs.platform.pages import panel
 
 MAX_JOBS = 100
 REPLAYED = (State.FAILED, State.CANCELLED)

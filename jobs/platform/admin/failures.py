@@ -23,13 +23,23 @@ from unfold.widgets import (
 )
 
 from tailrace.db import clock
-from tailrace.jobs.inspection.details.failures import MAX_COUNTED, failed_now, per_hour, readable
-from tailrace.jobs.inspection.display.formatting import capped, timestamp
-from tailrace.jobs.inspection.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_jobs, user_of
 from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
+from tailrace.jobs.platform.inspection.details.failures import (
+    MAX_COUNTED,
+    failed_now,
+    per_hour,
+    readable,
+)
+from tailrace.jobs.platform.inspection.display.formatting import capped, timestamp
+from tailrace.jobs.platform.inspection.visibility import (
+    VIEW_JOB,
+    VIEW_JOB_PAYLOAD,
+    mask_jobs,
+    user_of,
+)
 from tailrace.jobs.platform.panels import sparkline
 
 MOST = 1_000

@@ -14,12 +14,8 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 
-from tailrace.jobs.inspection.display.formatting import timestamp
-from tailrace.jobs.inspection.display.state_labels import state_label
-from tailrace.jobs.inspection.search.find import SearchResult, scans, search
-from tailrace.jobs.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
-from tailrace.jobs.inspection.visibility import hidden_jobs, mask_jobs, user_of
 from tailrace.jobs.models import Job
+from tailrace.jobs.models.states import State
 from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
@@ -29,7 +25,11 @@ from tailrace.jobs.platform.admin.lists.several import is_across
 from tailrace.jobs.platform.admin.pages.job import live_view, page_of
 from tailrace.jobs.platform.admin.pages.job_log import log_view
 from tailrace.jobs.platform.admin.pages.reschedule import reschedule_view
-from tailrace.jobs.states import State
+from tailrace.jobs.platform.inspection.display.formatting import timestamp
+from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
+from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
+from tailrace.jobs.platform.inspection.visibility import hidden_jobs, mask_jobs, user_of
 
 SEARCH = "job_search"
 """The attribute of a request that has the result of its search."""

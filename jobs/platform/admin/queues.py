@@ -18,16 +18,6 @@ from unfold.views import ChangeList
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.inspection.display.formatting import capped, duration, timestamp
-from tailrace.jobs.inspection.queue_states import (
-    PAUSED,
-    RETIRED,
-    RUNNING,
-    UNSERVED,
-    WAITING,
-    queue_states,
-)
-from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.models import Queue
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import pause, resume
@@ -36,6 +26,16 @@ from tailrace.jobs.platform.admin.lists.pagination import ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.jobs.platform.admin.pages.queue import page_of, running_view
 from tailrace.jobs.platform.admin.pages.run_now import may_run, run_now
+from tailrace.jobs.platform.inspection.display.formatting import capped, duration, timestamp
+from tailrace.jobs.platform.inspection.queue_states import (
+    PAUSED,
+    RETIRED,
+    RUNNING,
+    UNSERVED,
+    WAITING,
+    queue_states,
+)
+from tailrace.jobs.platform.inspection.queues import stats
 
 PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')

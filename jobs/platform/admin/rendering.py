@@ -10,8 +10,10 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from tailrace.jobs.engine import registry
-from tailrace.jobs.inspection.display.formatting import timestamp as timestamp  # for domains, too
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.display.formatting import (
+    timestamp as timestamp,  # for domains, too
+)
 
 STATE_COLOURS = {
     "waiting": "default",

@@ -13,14 +13,14 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from tailrace.db.query import database_now, query
 from tailrace.db.row_ids import row_id
 from tailrace.jobs.engine import registry
-from tailrace.jobs.inspection.display.formatting import ago, duration
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.models import Schedule, Slot
 from tailrace.jobs.models.schedule import OF_CODE
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection.display.formatting import ago, duration
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.runtime import payloads
 
 LAST_SLOTS = 20

@@ -4,11 +4,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.details.chain import Node, chain_of
-from tailrace.jobs.inspection.display.formatting import ago
-from tailrace.jobs.inspection.display.state_labels import state_label
 from tailrace.jobs.models import Job
 from tailrace.jobs.platform.commands._plain_text import fields, table
+from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
+from tailrace.jobs.platform.inspection.display.formatting import ago
+from tailrace.jobs.platform.inspection.display.state_labels import state_label
 
 
 class Command(BaseCommand):

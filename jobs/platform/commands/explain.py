@@ -3,10 +3,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.jobs.inspection.display.formatting import duration
-from tailrace.jobs.inspection.display.state_labels import STATE_LABELS
-from tailrace.jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
 from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.inspection.display.formatting import duration
+from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
 
 
 class Command(BaseCommand):

@@ -10,17 +10,17 @@ from django.utils.timezone import is_naive, make_aware
 from tailrace.db import clock
 from tailrace.db.locks import Blocked
 from tailrace.db.times import in_utc
-from tailrace.jobs.inspection.display.formatting import ago
-from tailrace.jobs.inspection.display.state_labels import state_label
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.job import JobQuerySet
+from tailrace.jobs.models.states import LIVE, State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
 from tailrace.jobs.platform.commands._arguments import queue_name, seconds
 from tailrace.jobs.platform.commands._plain_text import fields, table
-from tailrace.jobs.states import LIVE, State
+from tailrace.jobs.platform.inspection.display.formatting import ago
+from tailrace.jobs.platform.inspection.display.state_labels import state_label
 
 BATCH = 1000
 

@@ -2,12 +2,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from tailrace.jobs.inspection.display.formatting import ago, capped
-from tailrace.jobs.inspection.queue_states import queue_states
-from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.platform.commands._arguments import queue_name
 from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.inspection.display.formatting import ago, capped
+from tailrace.jobs.platform.inspection.queue_states import queue_states
+from tailrace.jobs.platform.inspection.queues import stats
 
 MAX_COUNTED = 100_000
 

@@ -2,9 +2,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from tailrace.jobs.inspection.display.formatting import ago, share, size, when
-from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
 from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.inspection.display.formatting import ago, share, size, when
+from tailrace.jobs.platform.inspection.storage import Relation, oldest_snapshot, sizes
 
 SHOWN = 20
 HEADER = (

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from tailrace.jobs.inspection import verdict
+from tailrace.jobs.platform.inspection import verdict
 
 
 class Command(BaseCommand):

@@ -5,14 +5,14 @@ from django.contrib.auth.models import User
 from tailrace.db.query import execute
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE, Handler
-from tailrace.jobs.inspection.visibility import (
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit
+from tailrace.jobs.platform.inspection.visibility import (
     CHANGE_JOB_PAYLOAD,
     VIEW_JOB,
     VIEW_JOB_PAYLOAD,
     hidden_jobs,
 )
-from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.requests.errors import Fault, InvalidRequest, NotPermitted
 from tailrace.jobs.platform.requests.job_request import handler_for
 

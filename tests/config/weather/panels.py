@@ -1,4 +1,4 @@
-from tailrace.jobs.pages.panel import Panel
+from tailrace.jobs.platform.pages.panel import Panel
 
 
 class Forecast(Panel):

@@ -8,9 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from tailrace.jobs.engine.failures.fingerprint import fingerprint
-from tailrace.jobs.inspection.details.waterfall import Waterfall
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.platform.admin.base import EMPTY
+from tailrace.jobs.platform.inspection.details.waterfall import Waterfall
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

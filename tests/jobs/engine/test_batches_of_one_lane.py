@@ -4,8 +4,8 @@ import pytest
 
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.kit import broker_length, claimed, empty_broker
 from tests.sandbox.handlers import BatchByLane
 

@@ -13,9 +13,9 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim, claim_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import BatchByLane, Fair, Ordered
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from tailrace.db import clock
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 
 
 def words(id: int | None, code: str) -> str:

@@ -9,13 +9,13 @@ from tailrace.db import clock as events_clock
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.inspection.explain.explanation import explain
-from tailrace.jobs.inspection.explain.workers import broker_status
 from tailrace.jobs.maintenance.sweeping import missing_handlers
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Pulse, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.platform.inspection.explain.explanation import explain
+from tailrace.jobs.platform.inspection.explain.workers import broker_status
 from tests.jobs.inspection.explained import ago, change, codes, words
 from tests.kit import change_queue, claimed, empty_broker
 from tests.sandbox.event_types import Happened

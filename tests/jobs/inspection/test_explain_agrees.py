@@ -16,8 +16,8 @@ from tailrace.db import clock
 from tailrace.jobs.engine import drain, registry
 from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.inspection.explain.next_claim import Claimable, claim_status
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.inspection.explain.next_claim import Claimable, claim_status
 from tests.kit import change_queue, claimed
 
 pytestmark = pytest.mark.django_db

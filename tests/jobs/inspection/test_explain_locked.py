@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.jobs.inspection.explained import words
 from tests.kit import claimed, held
 from tests.sandbox.handlers import Fair, Ordered, Working

@@ -10,12 +10,12 @@ from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tests.jobs import operators
 from tests.jobs.inspection.explained import ago, change, codes, words
 from tests.kit import claimed, run_and_settle

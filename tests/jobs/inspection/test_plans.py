@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.maintenance.sweeping import row_invariant
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tailrace.jobs.platform.invariants.events import EventHasJobs
 from tests.jobs.engine.plans.test_plans import _big, _history, frugal  # noqa: F401  (fixtures)
 from tests.kit import change_queue

@@ -7,9 +7,9 @@ from django.db import connection
 
 from tailrace.db.query import query
 from tailrace.events.management.subcommands import call_subcommand
-from tailrace.jobs.inspection import verdict
-from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
-from tailrace.jobs.inspection.verdict.causes import snapshot_held
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.storage import Relation, oldest_snapshot, sizes
+from tailrace.jobs.platform.inspection.verdict.causes import snapshot_held
 from tests.kit import held
 
 pytestmark = pytest.mark.django_db(transaction=True)

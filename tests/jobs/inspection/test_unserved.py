@@ -7,8 +7,8 @@ import pytest
 
 from tailrace.db import clock as database_clock
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.inspection.queues.unserved import unserved
 from tailrace.jobs.models import Job, Pulse, Queue, Throughput
+from tailrace.jobs.platform.inspection.queues.unserved import unserved
 from tests.jobs import operators
 from tests.kit import change_queue
 

@@ -16,16 +16,16 @@ from tailrace.jobs.engine.inserting import insert_sql
 from tailrace.jobs.engine.leases import give_back, renew
 from tailrace.jobs.engine.settling import settle_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.inspection.storage import past_retention
 from tailrace.jobs.maintenance import backfill, periods
 from tailrace.jobs.maintenance.pruning import history, prune
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Replay
 from tailrace.jobs.models.queue_period import MINUTE, QueuePeriod
+from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.undo import undo
-from tailrace.jobs.states import State
+from tailrace.jobs.platform.inspection.storage import past_retention
 from tests.kit import (
     another_transaction,
     at_once,

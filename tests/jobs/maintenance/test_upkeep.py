@@ -16,9 +16,9 @@ from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.queues import stats
 from tailrace.jobs.maintenance.upkeep import Duty, UpkeepThread
 from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
+from tailrace.jobs.platform.inspection.queues import stats
 from tests.jobs.maintenance.test_many_schedules import fill
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working

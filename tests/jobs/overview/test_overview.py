@@ -13,7 +13,7 @@ from django.utils.html import escape
 from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.models import Pulse, Queue, Throughput
-from tailrace.jobs.pages.panel import Panel, all_panels
+from tailrace.jobs.platform.pages.panel import Panel, all_panels
 from tailrace.jobs.platform.panels import sparkline
 from tests.jobs import operators
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from tailrace.jobs.pages import storage
+from tailrace.jobs.platform.pages import storage
 from tests.jobs import operators
 from tests.kit import held
 

@@ -9,10 +9,10 @@ from django.test import Client
 
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
-from tailrace.jobs.inspection.verdict import Cause, Check, Link, verdict
-from tailrace.jobs.inspection.verdict.facts import Facts
 from tailrace.jobs.models import Breaker, Pulse, Queue
 from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.platform.inspection.verdict import Cause, Check, Link, verdict
+from tailrace.jobs.platform.inspection.verdict.facts import Facts
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

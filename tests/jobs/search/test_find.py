@@ -14,10 +14,10 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.engine.inserting import search_values
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.search import find, lists
-from tailrace.jobs.inspection.search.terms import InvalidSearch
 from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import Job, SearchValue
+from tailrace.jobs.platform.inspection.search import find, lists
+from tailrace.jobs.platform.inspection.search.terms import InvalidSearch
 from tests.jobs import operators
 from tests.sandbox.event_types import Bought, Happened
 from tests.sandbox.handlers import Shipping, Working

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tailrace.jobs.inspection.search.terms import InvalidSearch, Terms, parse
+from tailrace.jobs.platform.inspection.search.terms import InvalidSearch, Terms, parse
 
 
 def test_terms_have_names_and_quotes() -> None:

@@ -11,8 +11,8 @@ from tailrace.jobs.engine.claiming.claim import Limits
 from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models.states import State
 from tailrace.jobs.outcomes import CancelRequested, LeaseLost
-from tailrace.jobs.states import State
 from tests.kit import claimed
 from tests.properties.machine.dying import dying
 from tests.properties.machine.scripted_handler import VERDICTS, expected_state

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.events.models import Event
-from tailrace.jobs.inspection.details.chain import MAX_EFFECTS, MAX_JOBS
+from tailrace.jobs.platform.inspection.details.chain import MAX_EFFECTS, MAX_JOBS
 from tests.jobs import operators
 from tests.jobs.test_chain import event
 from tests.web.jobs.requesting import OPERATOR

@@ -9,8 +9,8 @@ from ninja import Router
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
-from tailrace.jobs.inspection.details.chain import Node, chain_of
-from tailrace.jobs.inspection.visibility import VIEW_JOB
+from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB
 from tailrace.web.api.auth import Caller, Needs, caller
 from tailrace.web.api.jobs.queue_schemas import ChainedEvent, ChainOut
 from tailrace.web.api.jobs.schemas import JobOut

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from tailrace.db.pagination import decode
-from tailrace.jobs.inspection.details.flow import flow_of
-from tailrace.jobs.inspection.search.find import SearchResult, scans
-from tailrace.jobs.inspection.search.terms import Terms
 from tailrace.jobs.models import Job
-from tailrace.jobs.states import State
+from tailrace.jobs.models.states import State
+from tailrace.jobs.platform.inspection.details.flow import flow_of
+from tailrace.jobs.platform.inspection.search.find import SearchResult, scans
+from tailrace.jobs.platform.inspection.search.terms import Terms
 
 WINDOW = 10_000
 """Maximum number of jobs that a page reads if no index serves its filters."""

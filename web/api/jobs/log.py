@@ -3,9 +3,9 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from tailrace.jobs.inspection.details.job_log import claims_with_log, log_of
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.details.job_log import claims_with_log, log_of
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.jobs.schemas import LogLineOut, LogOut, LogParams
 from tailrace.web.api.problems import Problem, find_row

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tailrace.jobs.inspection.queue_states import MEANINGS
+from tailrace.jobs.platform.inspection.queue_states import MEANINGS
 from tailrace.web.api.jobs.schemas import JobOut
 from tailrace.web.api.schemas import Out
 

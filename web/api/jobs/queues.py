@@ -3,8 +3,8 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from tailrace.jobs.inspection.queue_states import queue_states
-from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.platform.inspection.queue_states import queue_states
+from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.web.api.auth import Needs
 from tailrace.web.api.jobs.queue_schemas import QueueOut
 

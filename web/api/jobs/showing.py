@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from tailrace.jobs.inspection.explain.time_spent import spans
-from tailrace.jobs.inspection.visibility import VIEW_JOB_PAYLOAD, mask_attempts, mask_jobs
 from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.platform.inspection.explain.time_spent import spans
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD, mask_attempts, mask_jobs
 from tailrace.web.api.jobs.schemas import AttemptOut, JobDetails, JobOut, ProgressOut, SpanOut
 
 MAX_ATTEMPTS = 100

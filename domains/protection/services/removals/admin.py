@@ -16,12 +16,12 @@ from unfold.decorators import display
 from tailrace.domains.protection.models import RemovalRequest, RemovalState
 from tailrace.domains.protection.services.removals import board, decisions
 from tailrace.domains.protection.services.removals.person import decrypted
-from tailrace.jobs.inspection.visibility import user_of
 from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.net.encryption import DecryptionError
 
 DECIDE = "tailrace_protection.decide_removalrequest"

@@ -6,7 +6,7 @@ from django.db import transaction
 from tailrace.db.clock import DAY_SECONDS
 from tailrace.jobs.destinations.rate_limit import take_from_window
 from tailrace.jobs.enqueue import enqueue_or_merge
-from tailrace.jobs.schedules import is_known
+from tailrace.jobs.operations.schedules import is_known
 from tailrace.subscriptions.models import PlanJob, PlanSubscription
 
 OURS = "protection."

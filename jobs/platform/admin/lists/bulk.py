@@ -13,13 +13,13 @@ from django.urls import reverse
 from tailrace.db.connections import timed_out
 from tailrace.db.locks import Blocked
 from tailrace.db.row_ids import row_id
-from tailrace.jobs.inspection.display.state_labels import STATE_LABELS
-from tailrace.jobs.inspection.search.find import TOO_SLOW
-from tailrace.jobs.inspection.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
 from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
 from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.inspection.search.find import TOO_SLOW
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:

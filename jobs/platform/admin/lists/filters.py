@@ -10,9 +10,9 @@ from django.http import HttpRequest
 
 from tailrace.db import clock
 from tailrace.db.row_ids import MARGIN, first_id_since, row_id
-from tailrace.jobs.inspection.display.state_labels import STATE_LABELS
 from tailrace.jobs.models import Queue
-from tailrace.jobs.states import State
+from tailrace.jobs.models.states import State
+from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
 
 Choices = list[tuple[str, str]]
 

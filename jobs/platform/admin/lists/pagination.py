@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.views import ChangeList
 
-from tailrace.jobs.inspection.queues import stats
+from tailrace.jobs.platform.inspection.queues import stats
 
 WINDOW = 10_000
 """Rows that a page reads at most when no index serves its filters."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tailrace.jobs.inspection.display.formatting import duration, timestamp
-from tailrace.jobs.inspection.queues.queue_history import History, Period, percentile
+from tailrace.jobs.platform.inspection.display.formatting import duration, timestamp
+from tailrace.jobs.platform.inspection.queues.queue_history import History, Period, percentile
 
 WIDTH, HEIGHT = 600.0, 100.0
 """Size of the drawing in SVG units; the page scales it."""

@@ -10,25 +10,25 @@ from django.urls import reverse
 
 from tailrace.db.query import database_now
 from tailrace.db.row_ids import row_id
-from tailrace.jobs.inspection.details.failures import neighbours
-from tailrace.jobs.inspection.details.waterfall import waterfall
-from tailrace.jobs.inspection.display.state_labels import state_label
-from tailrace.jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
-from tailrace.jobs.inspection.visibility import (
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.models.states import FINISHED, LIVE, State
+from tailrace.jobs.operations import batches
+from tailrace.jobs.platform.admin import rendering
+from tailrace.jobs.platform.admin.pages.job_log import shown_log
+from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
+from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
+from tailrace.jobs.platform.inspection.details.failures import neighbours
+from tailrace.jobs.platform.inspection.details.waterfall import waterfall
+from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
+from tailrace.jobs.platform.inspection.visibility import (
     VIEW_JOB,
     VIEW_JOB_PAYLOAD,
     mask_attempts,
     mask_jobs,
     user_of,
 )
-from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.operations import batches
-from tailrace.jobs.platform.admin import rendering
-from tailrace.jobs.platform.admin.pages.job_log import shown_log
-from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
-from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
 from tailrace.jobs.platform.requests.copies import copies_of
-from tailrace.jobs.states import FINISHED, LIVE, State
 
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50

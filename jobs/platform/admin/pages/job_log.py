@@ -6,10 +6,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from tailrace.jobs.inspection.details.job_log import Log, claims_with_log, log_of
-from tailrace.jobs.inspection.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs, user_of
 from tailrace.jobs.models import Job
-from tailrace.jobs.states import LIVE
+from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.platform.inspection.details.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.platform.inspection.visibility import (
+    VIEW_JOB,
+    VIEW_JOB_PAYLOAD,
+    hidden_jobs,
+    user_of,
+)
 
 LARGEST = 2**31 - 1
 

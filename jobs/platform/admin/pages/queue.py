@@ -12,12 +12,12 @@ from django.shortcuts import render
 
 from tailrace.db.query import database_now
 from tailrace.jobs.engine import registry
-from tailrace.jobs.inspection.display.formatting import duration, share
-from tailrace.jobs.inspection.queues import stats
-from tailrace.jobs.inspection.queues.queue_history import WINDOWS, History, history
-from tailrace.jobs.inspection.visibility import VIEW_JOB, mask_jobs, user_of
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.admin.pages.charts import charts
+from tailrace.jobs.platform.inspection.display.formatting import duration, share
+from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, History, history
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_jobs, user_of
 
 MAX_RUNNING = 50
 MAX_FAILED = 10

@@ -16,7 +16,6 @@ from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
-from tailrace.jobs.inspection.visibility import VIEW_JOB, user_of
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.admin.pages.payload_fields import (
     PREFIX,
@@ -25,6 +24,7 @@ from tailrace.jobs.platform.admin.pages.payload_fields import (
     fill,
     payload_of,
 )
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, user_of
 from tailrace.jobs.platform.requests import request_keys
 from tailrace.jobs.platform.requests.copies import job_to_copy, lane_of_copy
 from tailrace.jobs.platform.requests.errors import (

@@ -21,10 +21,10 @@ from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Job
+from tailrace.jobs.models.states import LIVE, REPLAYABLE
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.outcomes import Skip
-from tailrace.jobs.states import LIVE, REPLAYABLE
 from tailrace.subscriptions.channels.webhook.history import messages
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE
 from tailrace.subscriptions.channels.webhook.operations import filters

@@ -16,7 +16,7 @@ from tailrace.events.types import find_type
 from tailrace.jobs.engine import registry
 from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.models import Job
-from tailrace.jobs.pages.panel import all_panels
+from tailrace.jobs.platform.pages.panel import all_panels
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.web.accounts import tokens
 from tailrace.web.accounts.personal_data import all_personal_data

@@ -22,18 +22,18 @@ from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection.metrics import reading
-from tailrace.jobs.inspection.queues import stats
-from tailrace.jobs.inspection.storage import past_retention
 from tailrace.jobs.maintenance import backfill, sync_declared
 from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.maintenance.pruning import history, prune
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
-from tailrace.jobs.states import State
+from tailrace.jobs.platform.inspection.metrics import reading
+from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.storage import past_retention
 from tests import database_reset
 from tests.kit import claimed
 from tests.sandbox.event_types import Happened

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tailrace.db import clock
-from tailrace.jobs.inspection import broker, verdict
-from tailrace.jobs.inspection.verdict.causes import worker_outdated
 from tailrace.jobs.models import Pulse
+from tailrace.jobs.platform.inspection import broker, verdict
+from tailrace.jobs.platform.inspection.verdict.causes import worker_outdated
 from tests.jobs import operators
 
 

@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
-from tailrace.jobs.inspection import verdict
-from tailrace.jobs.inspection.verdict.causes import disk_full
 from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
 from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.verdict.causes import disk_full
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("system")]

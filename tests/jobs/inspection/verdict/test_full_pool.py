@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.inspection import verdict
-from tailrace.jobs.inspection.explain.explanation import explain
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.jobs import operators
 from tests.kit import wait_until, worker
 from tests.sandbox.handlers import Working

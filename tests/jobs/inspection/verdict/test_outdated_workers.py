@@ -9,9 +9,9 @@ import psutil
 import pytest
 from django.test import Client
 
-from tailrace.jobs.inspection import verdict
-from tailrace.jobs.inspection.queues.other_code import machine_started_at
 from tailrace.jobs.models import Pulse
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.queues.other_code import machine_started_at
 from tailrace.jobs.testing.clock import Clock
 from tests.jobs import operators
 

@@ -1,0 +1,48 @@
+"""Count the jobs that are claimed before a pending job."""
+
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.models import Job
+from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED
+
+
+def _earlier(lane: str) -> str:
+    """Return a statement that counts earlier jobs; `lane` is an SQL condition or empty.
+
+    It reads one index range for each more urgent priority and one for the job's own. Each range is
+    in the order of the index; otherwise the planner may read the whole table.
+    """
+    due = f"handler = %(handler)s AND {sql.PENDING} AND {lane}{sql.DUE}"
+    return f"""
+SELECT count(*) FROM (
+  SELECT 1 FROM (
+    SELECT 1 FROM (VALUES {sql.PRIORITIES}) p (priority), LATERAL (
+      SELECT 1 FROM tailrace_jobs_live WHERE {due} AND priority = p.priority
+      ORDER BY due_at, id LIMIT {MAX_COUNTED}) due
+    WHERE p.priority < %(priority)s
+  ) urgent
+  UNION ALL
+  (SELECT 1 FROM tailrace_jobs_live WHERE {due} AND priority = %(priority)s
+     AND (due_at, id) < (%(due_at)s, %(id)s) ORDER BY due_at, id LIMIT {MAX_COUNTED})
+  LIMIT {MAX_COUNTED}
+) earlier"""
+
+
+_PLAIN = _earlier("")
+_FAIR = _earlier(f"lane = %(lane)s AND {sql.IN_LANE} AND ")
+_ORDERED = f"""
+SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
+  AND lane = %(lane)s AND {sql.IN_LANE} AND id < %(id)s
+  ORDER BY id LIMIT {MAX_COUNTED}) earlier"""
+
+
+def jobs_before(job: Job, handler: Handler) -> int:
+    """Return how many jobs are claimed before this job, at most MAX_COUNTED: jobs of its lane if
+    the queue has lanes, else jobs of its queue."""
+    statement = _ORDERED if handler.ordered else _FAIR if handler.fair else _PLAIN
+    rows = query(
+        statement, handler=job.handler, lane=job.lane, id=job.pk, priority=job.priority,
+        due_at=job.due_at,
+    )  # fmt: skip
+    return int(rows[0][0])

@@ -1,0 +1,45 @@
+"""The limits of a queue, and how many more jobs they allow now."""
+
+from dataclasses import dataclass
+
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.engine.waking.activity import newest
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.models import Queue
+from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_list
+
+MAX_NAMED_JOBS = 5
+
+_RUNNING = f"""
+SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM tailrace_jobs_live
+WHERE {sql.RUNNING}
+"""
+_TOKENS = f"SELECT {sql.TOKENS} FROM {newest('%(handler)s')} a"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of a queue."""
+
+    allowed: int
+    """How many jobs a claim may take now."""
+    reason: Reason
+    """Why a claim may take no more."""
+
+
+def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:
+    limits = []
+    if max_running := queue.max_running or handler.max_running:
+        ((running, ids),) = query(_RUNNING, handler=handler.name)
+        jobs = job_list(ids or (), running)
+        words = f"{handler.name} runs at most {max_running} jobs at once; running now: {jobs}."
+        reason = Reason("max_running", words, tuple(ids or ()))
+        limits.append(Limit(max_running - running, reason))
+    if (rate := queue.rate_limit) is not None:
+        rows = query(_TOKENS, handler=handler.name, rate=rate)
+        tokens = float(rows[0][0]) if rows else 0.0
+        words = f"The rate limit of {handler.name} is {rate:g} jobs per second"
+        words += "." if tokens >= 1 else f"; the next job may start in {(1 - tokens) / rate:.1f} s."
+        limits.append(Limit(int(tokens // 1), Reason("rate_limit", words)))
+    return limits

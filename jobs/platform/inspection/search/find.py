@@ -1,0 +1,124 @@
+"""Find the jobs of a search at a bounded cost, by indexes or by lists of ids."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.db.models import QuerySet
+
+from tailrace.db.connections import timed_out
+from tailrace.db.limits import time_limits
+from tailrace.db.row_ids import MARGIN, first_id_since, row_id
+from tailrace.environment.suggest import did_you_mean
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.models.job import INDEXED_STATES
+from tailrace.jobs.platform.inspection.search.lists import Between, lists_of_ids
+from tailrace.jobs.platform.inspection.search.terms import InvalidSearch, Terms, parse
+
+SECONDS = 3.0
+TOO_SLOW = (
+    "This search takes too long. Add a queue, or a time range such as since:2h, and try again."
+)
+FILTERS_WITH_INDEX = ("event", "failure", "flow")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The jobs of a search, unordered."""
+
+    jobs: QuerySet[Job]
+    terms: Terms
+    read_as: str = ""
+    """How words without a term name were interpreted, e.g. `queue:shop.mail`."""
+    left_out: str = ""
+    """Which jobs were not searched, as text for the user; empty if all were searched."""
+    ids: Between = (0, None)
+
+    def within(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        """Return the jobs that may have been created in the time range of the search."""
+        first, last = self.ids
+        jobs = jobs.filter(pk__gte=first) if first else jobs
+        return jobs if last is None else jobs.filter(pk__lte=last)
+
+
+def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
+    """Return whether no index serves these terms with the list's filters (name → value)."""
+    terms_with_index = terms.id or terms.event or terms.subject or terms.error or terms.words
+    if terms_with_index or terms.values or any(map(filters.get, FILTERS_WITH_INDEX)):
+        return False
+    if (filters.get("state") or terms.state) in INDEXED_STATES:
+        return False
+    named = terms.queue or terms.state or terms.key or terms.lane
+    return bool(named) or any(filters.values())
+
+
+def search(user: User, text: str, jobs: QuerySet[Job]) -> SearchResult:
+    """Return the jobs that match the text. Raises InvalidSearch.
+
+    If `terms.tells()`, the caller must leave out jobs that the user may not see.
+    """
+    try:
+        with time_limits(SECONDS, SECONDS):
+            return _search(user, parse(text), jobs)
+    except OperationalError as error:
+        if not timed_out(error):
+            raise
+        raise InvalidSearch(TOO_SLOW) from error
+
+
+def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
+    terms, read_as = _with_words_read(terms)
+    columns = {
+        "pk": terms.id, "event": terms.event, "handler": terms.queue, "state": terms.state,
+        "routing_key": terms.key, "lane": terms.lane,
+    }  # fmt: skip
+    if terms.queue:
+        _check_queue(terms.queue)
+    jobs = jobs.filter(**{name: value for name, value in columns.items() if value})
+    between = _ids_between(terms.since, terms.until)
+    if terms.since:
+        jobs = jobs.filter(created_at__gte=terms.since)
+    if terms.until:
+        jobs = jobs.filter(created_at__lt=terms.until)
+    left_out: dict[str, None] = {}
+    for matches in lists_of_ids(user, terms, between):
+        left_out |= {matches.left_out: None} if matches.left_out else {}
+        jobs = jobs.filter(pk__in=matches.ids)
+    result = SearchResult(jobs, terms, read_as, " ".join(left_out), between)
+    return replace(result, jobs=result.within(jobs))
+
+
+def _with_words_read(terms: Terms) -> tuple[Terms, str]:
+    """Interpret words without a term name as an id or a queue; otherwise as the start of a subject
+    or as part of an error. Return the terms, and the interpretation as text.
+
+    It does not depend on which subjects exist, because they may be hidden.
+    """
+    words = terms.words
+    if words.isascii() and words.isdigit():
+        id = row_id(words)
+        if terms.id or id is None:
+            raise InvalidSearch("Enter one id at a time, a number such as 42.")
+        return replace(terms, id=id, words=""), f"id:{words}"
+    if words and not terms.queue and Queue.objects.filter(pk=words).exists():
+        return replace(terms, queue=words, words=""), f"queue:{words}"
+    return terms, f'subject:"{words}" or error:"{words}"' if words else ""
+
+
+def _check_queue(name: str) -> None:
+    names = list(Queue.objects.values_list("pk", flat=True))
+    if name not in names:
+        raise InvalidSearch(f"There is no queue {name!r}{did_you_mean(name, names)}")
+
+
+def _ids_between(since: datetime | None, until: datetime | None) -> Between:
+    """Return the lowest and the highest id that a job created in this time may have."""
+    first = _first_since(since - MARGIN) if since else 0
+    last = _first_since(until + MARGIN) - 1 if until else None
+    return first, last
+
+
+def _first_since(at: datetime) -> int:
+    return first_id_since("tailrace_jobs_job", "created_at", at)

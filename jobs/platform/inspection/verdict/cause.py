@@ -1,0 +1,64 @@
+"""Causes, and the checks that find them. A module in `causes/` adds a check."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from django.contrib.auth.models import User
+
+from tailrace.jobs.platform.inspection.verdict.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a page about a cause: the view's name, its arguments and its permission."""
+
+    label: str
+    view: str
+    args: tuple[str | int, ...] = ()
+    query: str = ""
+    permission: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause that keeps jobs from being done."""
+
+    words: str
+    """One sentence with figures, which all staff may read."""
+    subject: str = ""
+    """The queue, schedule or destination that the cause is about; passed to `Check.mend`."""
+    since: datetime | None = None
+    advice: str = ""
+    """What to do, if no button fixes it."""
+    command: str = ""
+    """A shell command that fixes it."""
+    link: Link | None = None
+    private: str = ""
+    """A name or an error that only users with the check's permission may read."""
+    code: str = ""
+    """The code of the check that found it, e.g. `queue_paused`; set by the verdict."""
+
+
+class Check:
+    """Finds the causes of one kind with bounded reads, and may fix them by a button."""
+
+    code: ClassVar[str] = ""
+    rank: ClassVar[int] = 50
+    """Causes of a lower rank come first."""
+    permission: ClassVar[str] = ""
+    """The permission to read `Cause.private`; empty: all staff."""
+    button: ClassVar[str] = ""
+    """The label of the button that fixes a cause; empty: no button."""
+    button_permission: ClassVar[str] = ""
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        """Return the current causes of this kind."""
+        raise NotImplementedError
+
+    def mend(self, user: User, subject: str) -> str:
+        """Fix the cause with this subject, and record that in the audit log.
+
+        Return a message for the user about what was done.
+        """
+        raise NotImplementedError

@@ -1,0 +1,52 @@
+from tailrace.jobs.platform.inspection.display.formatting import count
+from tailrace.jobs.platform.inspection.queues.unserved import UnservedQueue
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.platform.inspection.verdict.facts import Facts
+
+PATIENCE_SECONDS = 30
+"""How long a queue with workers may make no progress."""
+MAX_NAMED = 5
+
+
+class QueueUnserved(Check):
+    """Queues with due jobs and no progress, unless the reason is a full pool."""
+
+    code = "queue_unserved"
+    rank = 20
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        queues = [queue for queue in facts.unserved if queue.name not in facts.behind_full_pools]
+        names = [queue.name for queue in queues if not queue.workers]
+        stuck = [queue for queue in queues if queue.workers and queue.stalled > PATIENCE_SECONDS]
+        causes = [_without_worker(names)] if names else []
+        return causes + [_stuck(queue) for queue in stuck[:MAX_NAMED]]
+
+
+def _without_worker(names: list[str]) -> Cause:
+    shown = ", ".join(names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    verb = "has" if len(names) == 1 else "have"
+    return Cause(
+        f"{count(len(names), 'queue')} {verb} due jobs and no worker: {shown}{more}.",
+        subject=names[0],
+        advice="Start a worker for these queues.",
+        command=f"celery -A tailrace.config worker -n worker1@%h -Q {','.join(names)}",
+        link=_link(names[0]),
+    )
+
+
+def _stuck(queue: UnservedQueue) -> Cause:
+    return Cause(
+        f"Due jobs of {queue.name} make no progress: {queue.reason}.",
+        subject=queue.name,
+        link=_link(queue.name),
+    )
+
+
+def _link(name: str) -> Link:
+    return Link(
+        f"Queue {name}",
+        "admin:tailrace_jobs_queue_change",
+        (name,),
+        permission="tailrace_jobs.view_queue",
+    )

@@ -1,0 +1,63 @@
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Schedule
+from tailrace.jobs.operations import audit
+from tailrace.jobs.platform.inspection.display.formatting import when
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.platform.inspection.verdict.facts import Facts
+
+MAX_NAMED = 20
+
+
+class ScheduleGone(Check):
+    """Declared schedules without a row, and schedules that the code no longer declares."""
+
+    code = "schedule_gone"
+    rank = 60
+    button = "Schedule it again"
+    button_permission = "tailrace_jobs.change_schedule"
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        retired = Schedule.objects.retired().filter(enabled=False).order_by("-retired_at")
+        causes = [_retired(row) for row in retired[:MAX_NAMED]]
+        return causes + [_missing(name) for name in sync_declared.missing_schedules()[:MAX_NAMED]]
+
+    def mend(self, user: User, subject: str) -> str:
+        with transaction.atomic():
+            if not sync_declared.restore_schedule(subject):
+                return f"{subject} is already scheduled, or no code declares it."
+            row = Schedule.objects.get(name=subject)
+            audit.record(user, Schedule, "scheduled again", [(row.pk, subject)])
+        return f"{subject}: scheduled again."
+
+
+def _retired(row: Schedule) -> Cause:
+    return Cause(
+        f"The schedule {row.name} has not run since {when(row.retired_at)}: the code that migrated"
+        " last does not declare it.",
+        subject=row.name,
+        since=row.retired_at,
+        advice="If environment variables were missing then, run manage.py migrate with the"
+        " variables of the workers. If the schedule is no longer needed, delete it.",
+        link=Link(
+            f"Schedule {row.name}", "admin:tailrace_jobs_schedule_change", (row.pk,), "",
+            "tailrace_jobs.view_schedule",
+        ),
+    )  # fmt: skip
+
+
+def _missing(name: str) -> Cause:
+    return Cause(
+        f"The schedule {name} is missing: the code declares it, but its row was deleted.",
+        subject=name,
+        advice="celery beat restores it at its next start, and manage.py migrate does, too.",
+        link=Link(
+            "Schedules",
+            "admin:tailrace_jobs_schedule_changelist",
+            (),
+            "",
+            "tailrace_jobs.view_schedule",
+        ),
+    )

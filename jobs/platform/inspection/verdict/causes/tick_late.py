@@ -1,0 +1,40 @@
+from datetime import timedelta
+
+from tailrace.db import clock
+from tailrace.jobs.platform.inspection.display.formatting import duration
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.platform.inspection.verdict.facts import Facts
+
+
+class TickLate(Check):
+    """Without the tick there are no retries, no schedules and no rescue."""
+
+    code = "tick_late"
+    rank = 30
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        tick = facts.tick
+        if not tick.late:
+            return []
+        since = None if tick.age is None else clock.now() - timedelta(seconds=tick.age)
+        last = "The tick has never run"
+        if tick.age is not None:
+            last = f"The last tick was {duration(tick.age)} ago"
+            last += f", by {tick.by}" if tick.by else ""
+        return [
+            Cause(
+                f"{last}, so retries, schedules and the sweeper do not run.",
+                since=since,
+                advice=_advice(len(facts.pools)),
+                command="" if facts.pools else "celery -A tailrace.config worker -n worker1@%h",
+            )
+        ]
+
+
+def _advice(workers: int) -> str:
+    if not workers:
+        return "No worker was seen in the last 30 seconds. Start a worker: it runs the tick, too."
+    return (
+        "Workers are alive, so their upkeep cannot reach the database or waits for a lock: look for"
+        " upkeep.failed in their logs."
+    )

@@ -1,0 +1,98 @@
+"""The overview page at `/`. Its panels are updated every few seconds."""
+
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.utils.text import slugify
+from django.views.decorators.http import require_GET, require_POST
+
+from tailrace.db import clock
+from tailrace.jobs.operations import acknowledge
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.visibility import user_of
+from tailrace.jobs.platform.pages.access import for_staff
+from tailrace.jobs.platform.pages.panel import Panel, all_panels
+from tailrace.jobs.platform.pages.verdict import may_mend, shown_verdict
+
+log = structlog.get_logger(__name__)
+
+MAX_SUBJECT = 2000
+
+
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show the overview to staff; redirect other users to their own pages."""
+    if request.user.is_authenticated and not request.user.is_staff:
+        return redirect(settings.HOME_OF_USERS)
+    return _overview(request)
+
+
+@for_staff
+def _overview(request: HttpRequest) -> HttpResponse:
+    return _render(request, "tailrace/jobs/overview.html")
+
+
+@require_GET
+@for_staff
+def poll(request: HttpRequest) -> HttpResponse:
+    """Return only the panels, for htmx."""
+    return _render(request, "tailrace/jobs/cards.html")
+
+
+@require_POST
+@for_staff
+def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
+    acknowledge.acknowledge(request.user, id)
+    if "HX-Request" in request.headers:
+        return _render(request, "tailrace/jobs/cards.html")
+    return redirect("overview")
+
+
+@require_POST
+@for_staff
+def mend(request: HttpRequest, code: str) -> HttpResponse:
+    """Fix a cause by its button; the form field `subject` is the cause's subject."""
+    check = verdict.check_of(code)
+    if check is None or not check.button:
+        raise Http404("there is no button for causes with this code")
+    if not may_mend(request, check):
+        raise PermissionDenied(f"you need the permission {check.button_permission}")
+    subject = request.POST.get("subject", "")
+    if not subject or len(subject) > MAX_SUBJECT or "\0" in subject:
+        return HttpResponseBadRequest("subject: must be the subject of a cause")
+    messages.success(request, check.mend(user_of(request), subject))
+    return redirect("overview")
+
+
+def _render(request: HttpRequest, template: str) -> HttpResponse:
+    cards = [_card(request, panel) for panel in all_panels()]
+    cards.sort(key=lambda card: (not card["alert"], "missing_permission" in card))
+    return render(
+        request,
+        template,
+        {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()},
+    )
+
+
+def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
+    """Return the template context of one panel: its body, or the error if it raises."""
+    card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
+    card["alert"] = False
+    if panel.permission and not request.user.has_perm(panel.permission):
+        return card | {"missing_permission": panel.permission}
+    panel.user = user_of(request)
+    try:
+        with transaction.atomic():
+            context = panel.context()
+            body = render_to_string(panel.template, context, request)
+            return card | {"body": body, "alert": bool(context.get("alert"))}
+    except Exception as error:
+        log.exception("overview.panel_failed", panel=type(panel).__qualname__)
+        return card | {"failed": f"{type(error).__name__}: {error}"}
