@@ -1,4 +1,5 @@
-"""All URLs. Each app declares its URLs, with their prefix, in its urls.py or pages/urls.py."""
+"""All URLs. Each app declares its URLs, with their prefix, in urls.py,
+pages/urls.py or platform/pages/urls.py."""
 
 from django.apps import apps
 from django.contrib import admin

@@ -11,7 +11,7 @@ class JobsConfig(AppConfig):
 
     name = "tailrace.jobs"
     label = "tailrace_jobs"
-    path = str(Path(__file__).parent / "pages")  # of templates and static files
+    path = str(Path(__file__).parent / "platform" / "pages")  # of templates and static files
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 
 from tailrace.events.publish import Recorded
 from tailrace.events.types import EventType
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.hidden import readers_of_jobs, wait_for
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Permanent
 from tailrace.subscriptions.channels.webhook.history.recovery import Recover
 from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tailrace.subscriptions.notifications.notify.notifications import notify_recipients

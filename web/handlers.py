@@ -13,9 +13,7 @@ from django.utils.http import urlsafe_base64_encode
 from pydantic import BaseModel
 
 from tailrace.db import clock
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 from tailrace.web.accounts import deletion
 from tailrace.web.accounts.security.reset_tokens import reset_tokens
 

@@ -12,9 +12,7 @@ from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.live import announce, places
 from tailrace.domains.timeline.points.places_of_photos import publish_places
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 
 RETRY_SECONDS = 300
 

@@ -13,7 +13,7 @@
 If a handler raises while the jobs of an event are worked out, one failed job stands for them. It
 goes from failed to skipped when a replay finds that the handler wants no job for the event.
 
-Each move has one writer, which is a guarded statement:
+Each move has one writer, which is a guarded statement. The paths begin in jobs/:
 engine/claiming/take.sql        pending → running
 engine/settling/settle.py       running → any
 engine/waking/dependents.py     waiting → pending or cancelled

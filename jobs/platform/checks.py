@@ -16,9 +16,8 @@ from tailrace.db import clock
 from tailrace.environment.discovery import subclasses
 from tailrace.environment.suggest import did_you_mean
 from tailrace.events.types import EventType, all_types, find_type
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.engine import registry
-from tailrace.jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
+from tailrace.jobs.handler import LOWEST_PRIORITY, MERGES, Backoff, Cron, Every, Handler
 
 
 @register("jobs")

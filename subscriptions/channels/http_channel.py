@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.handler import Backoff
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 from tailrace.subscriptions.channels.base import Channel

@@ -4,9 +4,7 @@ import time
 
 from pydantic import BaseModel
 
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Snooze
 from tailrace.subscriptions.plans import rewrite
 
 SECONDS = 20

@@ -12,9 +12,8 @@ from tailrace.domains.records.handlers.deposit_event import DepositEvent
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.destinations.hidden import HIDDEN
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, Skip
 from tailrace.jobs.models import Job
-from tailrace.jobs.outcomes import Skip
 from tests.photos.kit import upload_photos
 from tests.web.program import Program, problem, program
 

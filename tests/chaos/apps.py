@@ -9,8 +9,8 @@ class ChaosConfig(AppConfig):
     label = "chaos"
 
     def ready(self) -> None:
-        from tailrace.jobs.backoff import Backoff
         from tailrace.jobs.engine import registry
+        from tailrace.jobs.handler import Backoff
 
         for handler in registry.all_handlers().values():
             type(handler).claim_timeout = LEASE

@@ -13,10 +13,8 @@ from django.db import transaction
 from pydantic import BaseModel, ConfigDict
 
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Retry
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Retry
 from tests.chaos.effects import effect
 from tests.chaos.event_types import NEW_CODE, Echoed, Published
 

@@ -4,19 +4,21 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from tailrace.jobs import result as module
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.models import Job
-from tailrace.jobs.outcomes import Cancel, Permanent, Skip
-from tailrace.jobs.result import (
+from tailrace.jobs.enqueue import (
+    _READ,
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
     JobFailed,
     NotFinished,
     ResultNotStored,
     UnknownJob,
+    enqueue,
     poll_times,
     result,
 )
+from tailrace.jobs.handler import Cancel, Permanent, Skip
+from tailrace.jobs.models import Job
 from tests.kit import at_once
 from tests.sandbox.handlers import Requested
 
@@ -101,8 +103,8 @@ def test_it_looks_less_and_less_often() -> None:
         time[0] += seconds
 
     count = sum(1 for _ in poll_times(60, now=lambda: time[0], sleep=sleep))
-    assert pauses[0] == module.FIRST_PAUSE
-    assert max(pauses) == module.LONGEST_PAUSE
+    assert pauses[0] == FIRST_PAUSE
+    assert max(pauses) == LONGEST_PAUSE
     assert sum(pauses) == pytest.approx(60)
     assert count == len(pauses) + 1 < 140, "once right away, and once when time is up"
 
@@ -116,5 +118,5 @@ def test_a_look_reads_one_row_by_its_index() -> None:
                FROM generate_series(1, 2000)"""
         )
         cursor.execute("ANALYZE tailrace_jobs_job")
-        cursor.execute("EXPLAIN " + module._READ, {"id": Job.objects.first().pk})
+        cursor.execute("EXPLAIN " + _READ, {"id": Job.objects.first().pk})
         assert "Index Scan" in "\n".join(row[0] for row in cursor.fetchall())

@@ -99,7 +99,7 @@ def test_a_snooze_until_a_time_ends_at_that_time(process_env, shift) -> None:
     job = enqueue(Working)
     code = f"""
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.outcomes import Snooze
+from tailrace.jobs.handler import Snooze
 from tests.sandbox import handlers
 def snooze(job):
     raise Snooze("later", until=datetime.fromisoformat({until.isoformat()!r}))

@@ -15,11 +15,18 @@ from django.db import connection, transaction
 from pydantic import BaseModel, ConfigDict, Field
 
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import SENT, DeliveryResult
 from tailrace.jobs.destinations.handler import DestinationHandler
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
+from tailrace.jobs.handler import (
+    Backoff,
+    Cancel,
+    ClaimedJob,
+    Handler,
+    Permanent,
+    Retry,
+    Skip,
+    Snooze,
+)
 from tests.sandbox.event_types import Bought, Happened, SandboxEvent
 from tests.sandbox.models import Effect
 from tests.sandbox.plan_handlers import PlanHome, PlanReport, PlanScan

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from tailrace.config.monitoring.sentry import scrub
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import Permanent, Retry
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Permanent, Retry
 from tailrace.jobs.runtime import report
 from tests.jobs.operators import client
 from tests.sandbox.handlers import Working
@@ -109,7 +109,7 @@ def test_messages_of_allowed_classes_are_reported(scripted: Callable, settings: 
     assert reported[0].error == "Connection refused"
     settings.JOBS_REPORTED_ERRORS = [
         *settings.JOBS_REPORTED_ERRORS,
-        "tailrace.jobs.outcomes.Permanent",
+        "tailrace.jobs.handler.Permanent",
     ]
     scripted("test.work", by_permanent)
     enqueue(Working)

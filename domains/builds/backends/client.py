@@ -18,7 +18,7 @@ from tailrace.jobs.destinations.delivery import (
     update_breaker,
     with_jitter,
 )
-from tailrace.jobs.outcomes import Retry, Snooze
+from tailrace.jobs.handler import Retry, Snooze
 
 CONNECT_SECONDS = 5.0
 MAX_ERROR_BYTES = 10_000

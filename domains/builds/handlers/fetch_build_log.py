@@ -8,9 +8,7 @@ from tailrace.domains.builds.backends.metadata import InvalidName
 from tailrace.domains.builds.backends.origin import reporter_of
 from tailrace.domains.builds.models import BuildLogTail
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Retry, Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Retry, Skip
 
 
 class FetchBuildLog(Handler):

@@ -10,12 +10,11 @@ from tailrace.domains.builds.destinations.base import Bus, Message, Unavailable,
 from tailrace.domains.builds.destinations.connections import buses_for, connect
 from tailrace.domains.builds.event_types.base import BuildsEvent, builds_type
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.destinations.delivery import DeliveryResult, postpone
 from tailrace.jobs.destinations.handler import DestinationHandler
 from tailrace.jobs.destinations.hidden import public_jobs
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 
 
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):

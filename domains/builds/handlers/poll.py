@@ -12,9 +12,7 @@ from tailrace.domains.builds.backends.client import BackendError, NotTried
 from tailrace.domains.builds.sources.log_client import LogClient
 from tailrace.domains.builds.sources.log_reader import LogReader
 from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Every, Handler
-from tailrace.jobs.outcomes import LeaseLost, Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Every, Handler, LeaseLost, Skip, Snooze
 
 log = structlog.get_logger(__name__)
 

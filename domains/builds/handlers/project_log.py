@@ -17,8 +17,7 @@ from tailrace.domains.builds.event_types.package import (
 )
 from tailrace.domains.builds.models import ProjectLogEntry
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler
 
 USER_KEYS = BuildsEvent.actor_keys
 REQUEST_KEYS = ("requestid", "request_number", "number")

@@ -18,11 +18,9 @@ from tailrace.domains.builds.event_types.request import RequestStatechange
 from tailrace.domains.builds.handlers.send_scm_status import SendScmStatus, takes_hidden
 from tailrace.domains.builds.models import Package, UnreadChange
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.hidden import HIDDEN, readers_of_jobs, wait_for
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
 
 UNREAD = "the metadata of a package was not read yet"
 

@@ -8,11 +8,10 @@ from django.conf import settings
 
 from tailrace.domains.builds.destinations.scm.base import CommitStatus, Provider
 from tailrace.domains.builds.destinations.scm.providers import provider_of
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import DeliveryResult
 from tailrace.jobs.destinations.handler import DestinationHandler
 from tailrace.jobs.destinations.hidden import public_jobs
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 from tailrace.net.shared_client import shared_client
 
 Message = tuple[Provider, CommitStatus, str]

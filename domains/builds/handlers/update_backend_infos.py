@@ -21,10 +21,8 @@ from tailrace.domains.builds.handlers.changes import METADATA_CHANGES, changed_b
 from tailrace.domains.builds.models import Package
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
 
 MAX_TRAIL = 20
 """Maximum length of a chain of links that refreshes follow."""

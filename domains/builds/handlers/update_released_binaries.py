@@ -12,9 +12,7 @@ from tailrace.domains.builds.backends.origin import reporter_of
 from tailrace.domains.builds.backends.releases import release
 from tailrace.domains.builds.event_types.build import Packtrack
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
 
 log = structlog.get_logger(__name__)
 

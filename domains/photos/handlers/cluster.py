@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER, cluster_photos
 from tailrace.domains.photos.event_types import Uploaded
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler
 
 
 class ClusterPhotos(Handler):

@@ -9,10 +9,8 @@ from tailrace.db import clock
 from tailrace.domains.photos.models import Photo
 from tailrace.domains.photos.uploads.deletion import files
 from tailrace.domains.photos.uploads.deletion.delete_photos import delete_some_of
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Snooze
 
 RETRY_SECONDS = 300
 TURN = timedelta(seconds=20)

@@ -10,9 +10,7 @@ from tailrace.domains.photos.exchange.places.place import place_photos
 from tailrace.domains.photos.exchange.places.unplaced import unplaced_between
 from tailrace.events.privacy.erase import erase
 from tailrace.events.publish import Recorded, publish
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 
 
 class PerOwnerHandler(Handler):

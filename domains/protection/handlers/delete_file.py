@@ -1,9 +1,7 @@
 """Delete files of deleted reports, recordings and voices."""
 
 from tailrace.domains.protection.files import storage
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Snooze
 
 RETRY_SECONDS = 300
 

@@ -21,8 +21,7 @@ from tailrace.domains.protection.services.providers.deeds import (
     sources,
 )
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
-from tailrace.jobs.handler import ClaimedJob, Every, Handler
-from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Every, Handler, Permanent, Retry, Skip, Snooze
 
 PAGES = 20
 """Pages of one feed that a call reads; then other jobs run."""

@@ -14,8 +14,7 @@ from tailrace.domains.protection.services.properties.save import MAX_DOCUMENTS, 
 from tailrace.domains.protection.services.properties.watch import place_of
 from tailrace.domains.protection.services.providers.deeds import DeedSource, sources
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Retry, Skip, Snooze
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.payload import AccountPayload
 

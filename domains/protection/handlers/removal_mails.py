@@ -13,10 +13,9 @@ from tailrace.domains.protection.services.removals.steps import (
     record_all,
     steps_of,
 )
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.destinations.handler import Delivery
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 
 OUTCOMES = {

@@ -16,8 +16,7 @@ from tailrace.domains.protection.services.reports.period import (
     last_month,
     last_week,
 )
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Skip
+from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Skip
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans.payload import AccountPayload
 from tailrace.web.accounts.time_zones import zone_of

@@ -11,8 +11,7 @@ from tailrace.domains.protection.models.voice import RecordingState
 from tailrace.domains.protection.services.voices.comparing import Comparison, compare
 from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable
 from tailrace.domains.protection.services.voices.uploads import HANDLER, content_of
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Snooze
+from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Snooze
 from tailrace.subscriptions.plans.payload import AccountPayload
 from tailrace.web.accounts.user_lock import locked
 

@@ -5,9 +5,7 @@ from pydantic import BaseModel
 from tailrace.domains.records.depositions.deletion import DELETE_FILES
 from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.models import DepositionFile
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Retry, Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Retry, Skip
 
 
 class DeleteFiles(Handler):

@@ -6,8 +6,7 @@ from tailrace.domains.records.event_types import RecordPublished
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler
 
 
 class IndexRecord(Handler):

@@ -28,8 +28,7 @@ from tailrace.domains.records.sources.store import (
 from tailrace.events.publish import Recorded
 from tailrace.events.publishing.validation import describe
 from tailrace.jobs.destinations.source_errors import SourceError, SourceRefuses
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Skip, Snooze
 
 log = structlog.get_logger(__name__)
 

@@ -6,9 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tailrace.domains.records.search.indexing import reindexing
 from tailrace.domains.records.search.indexing.backends import backends
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Snooze
+from tailrace.jobs.handler import LOWEST_PRIORITY, Backoff, ClaimedJob, Handler, Permanent, Snooze
 
 
 class Reindex(Handler):

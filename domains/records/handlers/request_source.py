@@ -3,8 +3,7 @@
 from pydantic import BaseModel
 
 from tailrace.domains.records.sources.requests import NotActive, request_pull
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.handler import ClaimedJob, Handler, Skip
 
 
 class RequestSource(Handler):

@@ -6,8 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tailrace.domains.records.models import EmbeddingIndex
 from tailrace.domains.records.search.indexing import embedding_indexes, former_vectors, pgvector
-from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler, Skip, Snooze
 
 
 class _IndexPayload(BaseModel):

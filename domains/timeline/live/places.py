@@ -9,8 +9,7 @@ from tailrace.domains.timeline.models import Place
 from tailrace.domains.timeline.models.place import centre_of
 from tailrace.domains.timeline.points import geocoding
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Snooze
+from tailrace.jobs.handler import ClaimedJob, Snooze
 
 NAME_PLACES = "timeline.name_places"
 BATCH = 1000

@@ -12,8 +12,7 @@ from tailrace.jobs.engine.in_flight.threads import JobThread
 from tailrace.jobs.engine.run.failure import interrupted, verdict_of
 from tailrace.jobs.engine.run.handler_call import job_context, timed
 from tailrace.jobs.engine.run.verdict import Verdict, completed
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Outcome, TimeLimitExceeded
+from tailrace.jobs.handler import ClaimedJob, Outcome, TimeLimitExceeded
 
 _ending = threading.Lock()
 

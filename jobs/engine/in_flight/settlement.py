@@ -11,7 +11,7 @@ from tailrace.db.query import execute
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.run.failure import failure_of, verdict_of
 from tailrace.jobs.engine.settling.settle import settle
-from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.handler import Permanent
 from tailrace.jobs.runtime.report import report_later
 
 log = structlog.get_logger(__name__)

@@ -19,9 +19,15 @@ from tailrace.db import connections
 from tailrace.jobs.engine.run.failure import interrupted, verdict_of
 from tailrace.jobs.engine.run.handler_call import guarded, run_alone, timed
 from tailrace.jobs.engine.run.verdict import Verdict, completed, handed_back, outcome_of
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import (
+    ClaimedJob,
+    Handler,
+    Interrupted,
+    Outcome,
+    Permanent,
+    TimeLimitExceeded,
+)
 from tailrace.jobs.models.states import State
-from tailrace.jobs.outcomes import Interrupted, Outcome, Permanent, TimeLimitExceeded
 from tailrace.jobs.runtime import shutdown
 
 

@@ -6,11 +6,9 @@ from tailrace.db import connections
 from tailrace.events.errors import UnreadablePayload
 from tailrace.jobs.engine.failures.fingerprint import fingerprint, frame_of
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back, message_of, storable
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.models import Attempt
-from tailrace.jobs.models.states import State
-from tailrace.jobs.outcomes import (
+from tailrace.jobs.handler import (
     Cancel,
+    ClaimedJob,
     Interrupted,
     LeaseLost,
     Outcome,
@@ -19,6 +17,8 @@ from tailrace.jobs.outcomes import (
     Skip,
     Snooze,
 )
+from tailrace.jobs.models import Attempt
+from tailrace.jobs.models.states import State
 from tailrace.jobs.runtime.report import Failure, report_failure
 from tailrace.jobs.runtime.reported_errors import class_name, reported_exception, reported_message
 

@@ -18,8 +18,7 @@ from tailrace.events import context
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict, completed
 from tailrace.jobs.engine.traces import tracing
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
+from tailrace.jobs.handler import ClaimedJob, Handler, Interrupted, Permanent, TimeLimitExceeded
 from tailrace.jobs.runtime import shutdown
 
 

@@ -11,10 +11,9 @@ from pydantic_core import to_jsonable_python
 
 from tailrace.events.publishing.validation import clean
 from tailrace.jobs.engine.failures.fingerprint import Fingerprint
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, Outcome, Permanent
 from tailrace.jobs.models import Attempt
 from tailrace.jobs.models.states import OVER, State
-from tailrace.jobs.outcomes import Outcome, Permanent
 
 log = structlog.get_logger(__name__)
 

@@ -3,8 +3,7 @@ from typing import Any
 
 from django.core.mail import EmailMessage
 
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.mail import digests, email_message
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail

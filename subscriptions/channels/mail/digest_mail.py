@@ -12,8 +12,7 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.destinations.hidden import NOT_KNOWN, pause, request_readers
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.subscriptions.channels.mail import digests, email_message
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 from tailrace.subscriptions.models import Digest, DigestItem

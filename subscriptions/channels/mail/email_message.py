@@ -20,7 +20,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from tailrace.events.publish import Recorded
-from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.handler import Permanent
 from tailrace.net.sanitize import one_line, plain_breaks
 from tailrace.subscriptions.channels.mail import unsubscribe
 from tailrace.subscriptions.models import Digest

@@ -8,10 +8,9 @@ from typing import Generic, TypeVar
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import DeliveryResult, release
 from tailrace.jobs.destinations.handler import DestinationHandler
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 from tailrace.subscriptions.channels.mail import transport
 
 PLACES = 20

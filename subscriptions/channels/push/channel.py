@@ -10,8 +10,7 @@ from django.conf import settings
 
 from tailrace.events.publish import Recorded
 from tailrace.jobs.destinations.handler import Delivery
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Cancel
+from tailrace.jobs.handler import Cancel, ClaimedJob
 from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage

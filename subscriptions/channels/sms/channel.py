@@ -7,8 +7,7 @@ from django.db.models import F
 
 from tailrace.jobs.destinations.delivery import DeliveryResult
 from tailrace.jobs.destinations.handler import Delivery
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Cancel
+from tailrace.jobs.handler import Cancel, ClaimedJob
 from tailrace.net.http_client import Reply, Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id

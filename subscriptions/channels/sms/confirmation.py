@@ -17,11 +17,9 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import BaseModel
 
 from tailrace.db.query import database_now
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Retry, Skip
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Permanent, Retry, Skip
 from tailrace.net.http_client import Request
 from tailrace.net.shared_client import shared_client
 from tailrace.subscriptions.channels.sms import limits, service

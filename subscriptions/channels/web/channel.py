@@ -1,8 +1,7 @@
 from typing import Any
 
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 from tailrace.subscriptions.channels.base import Channel
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import Notification

@@ -5,12 +5,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.destinations.delivery import DeliveryStatus, postpone
 from tailrace.jobs.destinations.handler import Delivery
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Cancel
+from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob
 from tailrace.net.encryption import DecryptionError
 from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tailrace.db import clock
 from tailrace.jobs.destinations.handler import Delivery as Sent
-from tailrace.jobs.handler import ClaimedJob, Completed
-from tailrace.jobs.outcomes import Cancel, Retry, Snooze
+from tailrace.jobs.handler import Cancel, ClaimedJob, Completed, Retry, Snooze
 from tailrace.net.http_client import Reply
 from tailrace.subscriptions.channels.http_channel import HttpMessage
 from tailrace.subscriptions.channels.webhook.operations import endpoints

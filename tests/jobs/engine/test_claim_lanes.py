@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, Retry
 from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
-from tailrace.jobs.outcomes import Retry
 from tests.kit import at_once, claimed, run_and_settle
 from tests.sandbox.handlers import Fair, Ordered, Working
 

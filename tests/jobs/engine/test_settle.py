@@ -9,11 +9,10 @@ from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, LeaseLost, Retry
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.states import State
-from tailrace.jobs.outcomes import LeaseLost, Retry
 from tests.kit import at_once, claimed, held, run_and_settle, verdicts_on, wait_until
 from tests.sandbox.handlers import Working, cut_own_connection
 

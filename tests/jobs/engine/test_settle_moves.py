@@ -13,12 +13,11 @@ from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.settling.settle_sql import finish_sql
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Cancel, ClaimedJob, Retry, Skip
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.log_lines import LogLines
 from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
-from tailrace.jobs.outcomes import Cancel, Retry, Skip
 from tailrace.jobs.runtime import job_log
 from tests.kit import (
     another_transaction,

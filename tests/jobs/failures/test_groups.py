@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import Permanent, Snooze
 from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import FailureGroup, FailureHour, Job
-from tailrace.jobs.outcomes import Permanent, Snooze
 from tailrace.jobs.runtime import report
 from tests.jobs.invariants.sweeping import repaired
 from tests.kit import at_once, claimed, held
@@ -42,7 +42,7 @@ def failing(scripted: Any) -> Any:
 
 def test_jobs_that_fail_alike_are_one_group(failing, clock) -> None:
     group = failing(3)
-    assert (group.handler, group.error_class) == ("test.work", "tailrace.jobs.outcomes.Permanent")
+    assert (group.handler, group.error_class) == ("test.work", "tailrace.jobs.handler.Permanent")
     assert group.frame == "tests/jobs/failures/test_groups.py in no_order"
     assert (group.message, group.failures) == ("no order <n>", 3)
     assert set(Job.objects.values_list("failure_group", "state")) == {(group.pk, "failed")}

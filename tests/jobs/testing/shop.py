@@ -8,8 +8,7 @@ from django.core.mail import send_mail
 from pydantic import BaseModel
 
 from tailrace.events.types import EventType
-from tailrace.jobs.handler import Handler
-from tailrace.jobs.outcomes import Retry
+from tailrace.jobs.handler import Handler, Retry
 from tailrace.net.signing import signed_headers, signer
 
 

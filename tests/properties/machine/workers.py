@@ -10,9 +10,8 @@ from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.engine.claiming.claim import Limits
 from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import CancelRequested, ClaimedJob, LeaseLost
 from tailrace.jobs.models.states import State
-from tailrace.jobs.outcomes import CancelRequested, LeaseLost
 from tests.kit import claimed
 from tests.properties.machine.dying import dying
 from tests.properties.machine.scripted_handler import VERDICTS, expected_state

@@ -10,12 +10,11 @@ from tailrace.domains.photos.exchange.kafka.client import KafkaNotInstalled
 from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.domains.photos.exchange.kafka.producer import producer
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
 from tailrace.jobs.destinations.handler import DestinationHandler
 from tailrace.jobs.destinations.hidden import public_jobs
 from tailrace.jobs.destinations.together import Together
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, ClaimedJob
 
 
 class KafkaPublisher(DestinationHandler[Message]):

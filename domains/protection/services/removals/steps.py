@@ -19,8 +19,7 @@ from tailrace.domains.protection.services.removals.brokers import (
 )
 from tailrace.domains.protection.services.removals.person import Person, decrypted
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Permanent, Retry
+from tailrace.jobs.handler import ClaimedJob, Permanent, Retry
 from tailrace.net.encryption import DecryptionError, decrypt
 from tailrace.subscriptions.models import PlanSubscription
 

@@ -36,11 +36,9 @@ from tailrace.domains.protection.services.scanning.payload import (
     enqueue_parts,
 )
 from tailrace.domains.protection.services.scanning.results import LookupResult, store
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob, Permanent, Retry, Skip, Snooze
 from tailrace.jobs.models import Job
-from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tailrace.subscriptions.models import PlanSubscription
 
 log = structlog.get_logger(__name__)

@@ -15,8 +15,7 @@ from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.models.place import CELL, centre_of
 from tailrace.domains.timeline.points import geocoding
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 
 BATCH = 5000
 """Cells per transaction."""

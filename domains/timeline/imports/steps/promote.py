@@ -21,8 +21,7 @@ from tailrace.domains.timeline.imports.upkeep.cleanup import discard_after_commi
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.events.publish import publish
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 
 CHUNK = 10_000
 """Points per transaction."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.handler import ClaimedJob, Skip
 
 
 def run_of(job: ClaimedJob) -> str:

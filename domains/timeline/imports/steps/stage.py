@@ -26,8 +26,7 @@ from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.points.points import Point
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import CancelRequested, Retry, Skip, Snooze
+from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry, Skip, Snooze
 from tailrace.web.accounts.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000

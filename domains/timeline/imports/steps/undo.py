@@ -11,8 +11,7 @@ from tailrace.domains.timeline.imports.queues import enqueue_discard
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 
 CHUNK = 10_000
 BUSY_SECONDS = 1

@@ -17,14 +17,12 @@ from pydantic import BaseModel
 from tailrace.db.query import database_now, query
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import LIVE, REPLAYABLE
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.replay import replay
-from tailrace.jobs.outcomes import Skip
 from tailrace.subscriptions.channels.webhook.history import messages
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE
 from tailrace.subscriptions.channels.webhook.operations import filters

@@ -11,9 +11,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel
 
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Permanent, Retry, Skip, Snooze
 from tailrace.net.encryption import DecryptionError
 from tailrace.net.http_client import Reply
 from tailrace.net.shared_client import shared_client

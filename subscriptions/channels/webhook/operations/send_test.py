@@ -7,9 +7,7 @@ from pydantic import BaseModel
 
 from tailrace.db import clock
 from tailrace.events.types import find_type
-from tailrace.jobs.backoff import Backoff
-from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 from tailrace.net.encryption import DecryptionError
 from tailrace.net.http_client import Reply
 from tailrace.net.shared_client import shared_client

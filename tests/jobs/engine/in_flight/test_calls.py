@@ -14,8 +14,8 @@ from tailrace.db.connections import ENGINE
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, apublish, publish
 from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import Cancel, Permanent, Retry, Skip, Snooze
 from tailrace.jobs.models import Attempt, Job, Throughput
-from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import wait_until
 from tests.sandbox.event_types import Happened, Whispered

@@ -10,8 +10,8 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, apublish
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import Skip
 from tailrace.jobs.models import Job
-from tailrace.jobs.outcomes import Skip
 from tests.sandbox.event_types import Whispered
 from tests.sandbox.handlers import Waiting, WaitingByKey, WaitingShortly
 

@@ -9,9 +9,8 @@ import pytest
 
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Skip, Snooze
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Batch
 

@@ -6,12 +6,11 @@ from django.contrib.auth.models import User
 from tailrace.db.query import execute
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Cancel, ClaimedJob
 from tailrace.jobs.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.undo import undo
-from tailrace.jobs.outcomes import Cancel
 from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.jobs import operators
 from tests.kit import claimed, wait_until

@@ -13,9 +13,8 @@ from psycopg.pq import TransactionStatus
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob, Skip
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Skip
 from tests.kit import claimed, run_and_settle, verdicts_on
 from tests.sandbox.handlers import Batch, Other, Working
 

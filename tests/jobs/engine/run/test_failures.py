@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import Backoff, Cancel, Permanent, Skip, Snooze
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Cancel, Permanent, Skip, Snooze
 from tailrace.jobs.runtime import report
 from tests.jobs.engine.run.raising import raising
 from tests.sandbox.handlers import Working

@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.handler import Cancel, ClaimedJob, Permanent, Retry, Skip, Snooze
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.jobs.engine.run.raising import raising
 from tests.sandbox.handlers import Working
 

@@ -6,8 +6,8 @@ import pytest
 
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import Snooze
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.outcomes import Snooze
 from tailrace.jobs.platform.inspection.explain.time_spent import spans
 from tests.jobs.engine.run.raising import raising
 from tests.sandbox.handlers import Batch, Working
