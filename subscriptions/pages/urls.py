@@ -1,4 +1,4 @@
-"""URLs of the pages of users, of feeds, and of the callback of text messages."""
+"""URLs of pages, of feeds, and of the callback of text messages."""
 
 from django.urls import path
 
@@ -19,7 +19,7 @@ from tailrace.subscriptions.pages.choices import (
 )
 from tailrace.subscriptions.pages.unsubscribe import unsubscribe
 
-urlpatterns = [
+signed_in = [
     path("me/subscriptions", subscriptions.my_subscriptions, name="my_subscriptions"),
     path("me/subscriptions/family", subscriptions.my_family, name="my_family"),
     path("me/subscriptions/reset", subscriptions.reset, name="my_subscriptions_reset"),
@@ -81,6 +81,10 @@ urlpatterns = [
         preferences.revoke_token,
         name="my_preferences_token_revoke",
     ),
+]
+"""The pages of a signed-in user."""
+urlpatterns = [
+    *signed_in,
     path("unsubscribe/<str:token>", unsubscribe, name="unsubscribe"),
     path("feeds/me/<str:token>.atom", my_feed, {"form": "atom"}, name="feed"),
     path("feeds/me/<str:token>.rss", my_feed, {"form": "rss"}, name="feed_rss"),

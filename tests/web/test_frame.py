@@ -9,13 +9,13 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from tailrace.subscriptions.models import InboxItem, Preferences
-from tailrace.subscriptions.pages.urls import urlpatterns
+from tailrace.subscriptions.pages.urls import signed_in
 from tests.subscriptions.sample_domain import FIRST, person, publish_event
 from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db
 PAGES = ("subscriptions", "inbox", "feeds", "endpoints", "preferences")
-OURS = ["me/", *(str(pattern.pattern) for pattern in urlpatterns)]
+OURS = ["me/", *(str(pattern.pattern) for pattern in signed_in)]
 
 
 def _path(pattern: str) -> str:
@@ -162,6 +162,6 @@ def test_a_wrong_password_and_an_inactive_person_stay_out() -> None:
 
 
 def test_the_names_of_all_pages_are_known() -> None:
-    names = {pattern.name for pattern in urlpatterns} | {"login", "logout", "me"}
+    names = {pattern.name for pattern in signed_in} | {"login", "logout", "me"}
     assert names <= {key for key in get_resolver().reverse_dict if isinstance(key, str)}
     assert reverse("login") == "/accounts/login/"
