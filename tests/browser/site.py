@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.screens import Scheme
 from tests.kit import PATIENCE
 from tests.servers.web import ReceivedRequest, Response, serving
-from tests.web.all_pages import AllPages, ShownPage
+from tests.web.all_pages import ShownPage
 
 NOT_SENT = {"Content-Length", "Date", "Cache-Control", "Vary", "Expires", "ETag"}
 """Headers that the server sends itself, or that would keep a static file from the cache."""
@@ -50,8 +50,8 @@ class Tab:
 
 
 @contextmanager
-def new_tab(browser: Browser, pages: AllPages) -> Iterator[Tab]:
-    """Yield a tab whose context and server end with it."""
+def new_tab(browser: Browser, texts: Any) -> Iterator[Tab]:
+    """`texts` is the answer for TEXTS. Yield a tab whose context and server end with it."""
     static: dict[str, Response] = {}
 
     def respond(request: ReceivedRequest) -> Response:
@@ -67,7 +67,7 @@ def new_tab(browser: Browser, pages: AllPages) -> Iterator[Tab]:
         context = browser.new_context(reduced_motion="reduce")
         context.set_default_timeout(1000 * PATIENCE)
         tab = Tab(context.new_page(), server.url)
-        tab.answers[TEXTS] = _response(pages.ask("admin", TEXTS), CACHED)
+        tab.answers[TEXTS] = _response(texts, CACHED)
         try:
             yield tab
         finally:
