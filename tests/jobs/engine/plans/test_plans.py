@@ -1,4 +1,4 @@
-"""The cost of what runs all the time follows the live rows, not the history.
+"""What runs all the time, explain and fsck cost what the live rows cost, not the history.
 
 1,000,000 finished jobs, most of them in the partitions of 26 days, and 100,000 pending ones; every
 statement that a piece of the engine executes is executed again under EXPLAIN, which says how it
@@ -23,19 +23,22 @@ from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance import backfill, sync_declared
-from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.maintenance.pruning import history, prune
+from tailrace.jobs.maintenance.sweeping import row_invariant
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.platform.inspection.explain.explanation import explain as explain_job
 from tailrace.jobs.platform.inspection.metrics import reading
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.storage import past_retention
+from tailrace.jobs.platform.invariants.events import EventHasJobs
 from tests import database_reset
-from tests.kit import claimed
+from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Debounced, Fair, Log, Working
 
@@ -186,6 +189,62 @@ def frugal(work: Callable[[], Any], pages: int = PAGES, big: set[str] = BIG) -> 
         assert not walked, f"walks over {walked}: {outline(sql, plan)}"
         assert pages_of(plan) <= pages, outline(sql, plan)
     return len(plans)
+
+
+# These come first: they write nothing, and are measured where no test has left dead rows.
+
+
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered", "test.other"])
+def test_explaining_a_live_job(name: str) -> None:
+    live = Job.objects.filter(handler=name, state__in=["waiting", "pending", "running"])
+    for job in (live.earliest("due_at", "id"), live.latest("due_at", "id")):
+        frugal(lambda id=job.pk: explain_job(id), pages=2500)
+
+
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
+def test_explaining_a_job_under_limits(name: str) -> None:
+    change_queue(name, max_running=900, rate_limit=800, tokens=800)
+    job = Job.objects.pending().filter(handler=name).latest("due_at", "id")
+    due = Job.objects.pending().filter(handler=name, due_at__lt=job.created_at).latest("due_at")
+    # A preview of 800 jobs of a queue with lanes looks at the head of some hundred lanes.
+    frugal(lambda: explain_job(due.pk), pages=12_000)
+
+
+def test_explaining_a_finished_job() -> None:
+    frugal(lambda: explain_job(Job.objects.filter(state="completed").earliest("id").pk), pages=200)
+
+
+@pytest.mark.parametrize("table", ["tailrace_jobs_job", "tailrace_jobs_attempt"])
+def test_a_batch_of_fsck_walks_along_the_primary_key(table: str, monkeypatch: Any) -> None:
+    of_table = [
+        rule
+        for rule in all_invariants()
+        if isinstance(rule, row_invariant.RowInvariant) and rule.table == table
+    ]
+    end_of_batch = row_invariant._end_of_batch
+
+    def first_batch(table: str, start: int) -> int | None:
+        return None if start else end_of_batch(table, 0)
+
+    monkeypatch.setattr(row_invariant, "_end_of_batch", first_batch)
+    # A row costs a few probes of the primary keys, one for each day of the history; of attempts,
+    # each is a finding here.
+    assert frugal(lambda: list(row_invariant.scan(of_table)), pages=200 * row_invariant.BATCH) == 4
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        rule
+        for rule in all_invariants()
+        if rule.every is None and not isinstance(rule, row_invariant.RowInvariant)
+    ],
+    ids=lambda other: other.name,
+)
+def test_checks_of_more_than_rows_read_few_pages(other: Invariant) -> None:
+    if isinstance(other, EventHasJobs):
+        other.since = 3 * 86_400  # some 10,000 events
+    frugal(lambda: list(other.find()), pages=130_000)  # 2,000 events, each sought in 27 days
 
 
 @pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
