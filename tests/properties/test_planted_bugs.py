@@ -74,7 +74,7 @@ BUGS = {
             Change("jobs/engine/settling/settle_sql.py", "finish_sql", GUARD, ""),
             Change("jobs/engine/settling/settle_sql.py", "SETTLE", GUARD, ""),
         ),
-        "tests/jobs/engine/test_settle.py::test_a_zombie_settles_nothing",
+        "tests/jobs/engine/test_zombies.py::test_a_zombie_settles_nothing",
     ),
     "the flag is cleared after the claim": Bug(
         (
