@@ -104,8 +104,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "tailrace.web.pages.busy.AnswerBusy",
-    "tailrace.web.pages.not_allowed.ExplainNotAllowed",
+    "tailrace.web.pages.error_pages.AnswerBusy",
+    "tailrace.web.pages.error_pages.ExplainNotAllowed",
     "tailrace.web.accounts.security.required_factor.RequireSecondFactor",
 ]
 ROOT_URLCONF = "tailrace.config.urls"

@@ -4,6 +4,7 @@ A program sends a token, whose scopes limit the operations. A signed-in browser 
 Django's CSRF token for changes. In both cases the user needs the permissions of the operation.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,11 +13,12 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.utils import check_csrf
 
-from tailrace.web.accounts import tokens
+from tailrace.jobs.destinations.rate_limit import Taken
+from tailrace.web.accounts import budget, tokens
 from tailrace.web.accounts.security import required_factor
 from tailrace.web.accounts.security.log import record_some
-from tailrace.web.api.problems import Problem
-from tailrace.web.api.requests import rate_limit, request_body
+from tailrace.web.api.problems import Problem, too_many_requests
+from tailrace.web.api.requests import request_body
 from tailrace.web.event_types import ScopeRefused
 from tailrace.web.models import ApiToken
 from tailrace.web.pages import confirmation
@@ -41,6 +43,7 @@ class ApiRequest(HttpRequest):
     auth: Caller
     parsed: Any
     """The parsed JSON body."""
+    rate_limit_headers: dict[str, str]
     makes_secret: bool
     """Whether the response contains a secret."""
 
@@ -99,11 +102,24 @@ class Needs:
 def count(request: HttpRequest, cost: float) -> None:
     """Take the cost from the budgets of the caller. Raises a 429 problem if they are too small.
 
-    An operation calls this for costs beyond the `cost` of its `Needs`.
+    An operation calls this for costs beyond the `cost` of its `Needs`. The headers of the response
+    are in `request.rate_limit_headers`.
     """
-    api_caller = caller(request)
-    token = api_caller.token.pk if api_caller.token else None
-    rate_limit.count_request(request, api_caller.user.pk, token, cost)
+    user, token = caller(request).user.pk, caller(request).token
+    try:
+        _set_limit_headers(request, budget.spend(user, token.pk if token else None, cost))
+    except budget.BudgetExceeded as error:
+        _set_limit_headers(request, error.taken)
+        raise too_many_requests(str(error), error.wait) from None
+
+
+def _set_limit_headers(request: HttpRequest, taken: Taken) -> None:
+    bucket = taken.bucket
+    reset = math.ceil(taken.wait or (bucket.burst - taken.left) / bucket.rate)
+    cast(ApiRequest, request).rate_limit_headers = {
+        "RateLimit-Policy": f'"api";q={bucket.burst:g};w={math.ceil(bucket.burst / bucket.rate)}',
+        "RateLimit": f'"api";r={math.floor(taken.left)};t={reset}',
+    }
 
 
 def _record_refused(token: ApiToken, scope: str) -> None:

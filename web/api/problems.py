@@ -21,7 +21,7 @@ from tailrace.db.pagination import InvalidCursor
 from tailrace.web.api import faults
 from tailrace.web.api.faults import Fault
 from tailrace.web.api.schemas import Out
-from tailrace.web.pages.busy import waited_too_long
+from tailrace.web.pages.error_pages import waited_too_long
 
 M = TypeVar("M", bound=Model)
 
