@@ -92,7 +92,7 @@ def insecure_settings(env: Environment) -> list[CheckMessage]:
     """Return a message for each rule in `insecure` of the settings classes that applies."""
     return [
         LEVELS[rule.id.rpartition(".")[2][0]](
-            f"{rule.setting}: {rule.problem.format(value)}", hint=rule.way_out, id=rule.id
+            rule.problem.format(value), hint=rule.way_out, id=rule.id
         )
         for values in env.settings.values()
         for rule in values.insecure
