@@ -76,18 +76,13 @@ def configure(settings: dict[str, Any]) -> None:
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": settings["level"]},
             "loggers": {
-                # Django has already added its own handlers to these loggers.
-                "django": {"handlers": [], "level": "NOTSET", "propagate": True},
-                "uvicorn.access": {
-                    "handlers": [],
-                    "level": "NOTSET",
-                    "propagate": True,
-                    "filters": ["routes"],
-                },
-                **{
-                    name: {"handlers": [], "level": level, "propagate": True}
-                    for name, level in QUIET.items()
-                },
+                # Without the handlers that Django and uvicorn have already added.
+                name: {"handlers": [], "level": level, "propagate": True, "filters": filters}
+                for name, level, filters in (
+                    ("django", "NOTSET", []),
+                    ("uvicorn.access", "NOTSET", ["routes"]),
+                    *((name, level, []) for name, level in QUIET.items()),
+                )
             },
         }
     )

@@ -55,10 +55,16 @@ def only_user(events: Iterable[Any], field: str) -> dict[int, Readers | None]:
     If the field or the user is missing, the event has no readers. For event types whose events are
     for one user.
     """
+    return {id: Readers.of([login]) for id, login in logins_in(events, field).items()}
+
+
+def logins_in(events: Iterable[Any], field: str) -> dict[int, str]:
+    """Return the login of the user whose id is in this field of the payload, by event id; "" if the
+    field or the user is missing. Users are looked up by id, since logins change."""
     user_of = {event.id: event.raw_payload.get(field) for event in events}
     users = User.objects.filter(pk__in={user for user in user_of.values() if user})
     names = dict(users.values_list("pk", "username"))
-    return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+    return {id: names.get(user, "") for id, user in user_of.items()}
 
 
 def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
@@ -116,10 +122,9 @@ def _group_names(user: User) -> frozenset[str]:
     return cached
 
 
-def readers_of_everything() -> list[str]:
-    """Return the logins of the active users, including superusers, who have the permission
-    `tailrace_events.view_hidden`."""
-    users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
+def logins_with(permission: str) -> list[str]:
+    """Return the logins of the active users who have the permission, superusers included."""
+    users = User.objects.with_perm(permission, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 
 
