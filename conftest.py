@@ -1,9 +1,6 @@
-"""Engines for the tests, and a database, key space and folder for each test process.
-
-Without DATABASE_URL and BROKER_URL the tests run on embedded engines under var/test. Each process
-of pytest-xdist has its own database, its own key space (or vhost) of the broker and its own folder
-for mails, bus files and keys. This runs before Django reads its settings.
-"""
+"""Engines for the tests (embedded ones under var/test without DATABASE_URL and BROKER_URL), and a
+database, key space or vhost, and folder for each process of pytest-xdist. This runs before Django
+reads its settings."""
 
 import gc
 import math

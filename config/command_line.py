@@ -1,7 +1,5 @@
-"""The command line: `tailrace`, and manage.py in a checkout.
-
-Runs the commands of Tailrace and of Django. Starts the embedded engines if the command needs them.
-"""
+"""The command line, `tailrace` or manage.py in a checkout: the commands of Tailrace and of Django.
+Starts the embedded engines if the command needs them."""
 
 import os
 import sys
@@ -31,14 +29,10 @@ URLs import all pages, the API and the admin, and would double the start time of
 
 
 class CommandLine(ManagementUtility):
-    """Runs our commands, which take precedence, and Django's.
-
-    `tailrace verdict` is the same as `manage.py tailrace verdict` in another project. Before a
-    command, only our own checks run: handlers and settings.
-    """
+    """Runs our commands, which take precedence, and Django's. Before a command, only our own checks
+    run: handlers and settings."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        """Return the command, limited to our own checks."""
         command = self._command(subcommand)
         if command.requires_system_checks == "__all__":
             tags = registry.registry.tags_available() - CHECKS_OF_DJANGO

@@ -1,8 +1,5 @@
 """Django's settings. `variables.py` declares the platform's environment variables, and the
-`settings.py` of an app declares its own. `manage.py environment` prints all of them.
-
-Importing this module starts nothing and writes nothing.
-"""
+`settings.py` of an app its own. Importing this module starts nothing and writes nothing."""
 
 import gc
 from typing import Any

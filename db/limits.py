@@ -13,9 +13,7 @@ from tailrace.db.query import query
 @contextmanager
 def time_limits(statement: float, lock: float) -> Iterator[None]:
     """Run the block in a transaction with limits in seconds for each statement and each lock wait.
-
-    A statement that exceeds a limit raises OperationalError.
-    """
+    A statement that exceeds a limit raises OperationalError."""
     with connections.atomic():
         query(
             "SELECT set_config('statement_timeout', %(statement)s, true),"
@@ -28,10 +26,8 @@ def time_limits(statement: float, lock: float) -> Iterator[None]:
 
 @contextmanager
 def statement_limit(seconds: float) -> Iterator[None]:
-    """Limit each statement of the block to `seconds`, unless the caller's limit is shorter.
-
-    The caller must have opened a transaction. After the block, the caller's limit is restored.
-    """
+    """Limit each statement of the block to `seconds`, unless the caller's limit is shorter, which
+    is restored afterwards. The caller must have opened a transaction."""
     [(own, _limit)] = query(
         """
         SELECT own, set_config('statement_timeout', CASE

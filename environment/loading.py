@@ -15,10 +15,8 @@ T = TypeVar("T", bound=AppSettings)
 
 
 def settings_classes(apps: Iterable[str]) -> list[type[AppSettings]]:
-    """Return the subclasses of AppSettings in every `settings.py` below the folders of the apps.
-
-    Works before Django is set up, as a `settings.py` imports only `environment`.
-    """
+    """Return the subclasses of AppSettings in every `settings.py` below the folders of the apps,
+    which Django need not have loaded: a `settings.py` imports only `environment`."""
     return [cls for app in apps for module in _modules(app) for cls in _classes(module)]
 
 
@@ -33,7 +31,6 @@ class Environment:
             self.problems += problems
 
     def of(self, cls: type[T]) -> T:
-        """Return the settings of one class."""
         settings = self.settings[cls]
         assert isinstance(settings, cls)  # noqa: S101 - for the type checker
         return settings
@@ -79,7 +76,6 @@ class Environment:
 
 
 def is_set(name: str) -> bool:
-    """Whether the environment variable is set and not blank."""
     return bool(os.environ.get(name, "").strip())
 
 

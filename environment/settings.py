@@ -1,9 +1,6 @@
-"""The base class of every app's settings: environment variables that pydantic reads and checks.
-
-An invalid variable raises no error: its default is used and the problem is recorded. So
-`manage.py check` can list all problems at once, and `tailrace.config.startup.boot` can print one
-line for each before it stops.
-"""
+"""The base class of every app's settings: environment variables that pydantic reads and checks. An
+invalid variable raises no error: its default is used and the problem is recorded, so that all
+problems are listed at once."""
 
 import ast
 import inspect
@@ -46,12 +43,9 @@ class Variable:
 
 
 class AppSettings(BaseSettings):
-    """The environment variables of one app: a subclass in the app's `settings.py`.
-
-    A field's name is the name of both the variable and the Django setting; if the names differ,
-    `validation_alias` is the name of the variable. Type and bounds are checked. The docs show the
-    docstring below the field, and `examples` instead of a default that depends on the machine.
-    """
+    """The environment variables of one app: a subclass in its `settings.py`. A field's name is the
+    name of the Django setting and, without `validation_alias`, of the variable. The docs show the
+    docstring below the field, and `examples` instead of a default that depends on the machine."""
 
     model_config = SettingsConfigDict(
         case_sensitive=True,
@@ -124,7 +118,6 @@ class AppSettings(BaseSettings):
 
 
 def variable_name(name: str, field: FieldInfo) -> str:
-    """Return the name of the environment variable of a field."""
     return str(field.validation_alias or name)
 
 
@@ -138,10 +131,8 @@ def named_variables(prefix: str) -> Any:
 
 
 def _meanings(cls: type[BaseSettings]) -> dict[str, str]:
-    """Return the docstring below each field, by the field's name.
-
-    Pydantic could do that, but it would read the source of each class whenever a process starts.
-    """
+    """Return the docstring below each field, by its name. Pydantic would read the source of each
+    class whenever a process starts."""
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     meanings = dict.fromkeys(cls.model_fields, "")
     for field, below in pairwise(getattr(tree, "body", [])):

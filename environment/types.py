@@ -117,8 +117,6 @@ class ByHost(Rule):
 
 
 class CommaSeparated(Rule):
-    """A list separated by commas."""
-
     kind = "list, by commas"
 
     def read(self, text: str) -> list[str]:
@@ -143,8 +141,6 @@ class Networks(Rule):
 
 
 class Folder(Rule):
-    """The path of a folder; the folder need not exist."""
-
     kind = "text"
 
     def read(self, text: str) -> Path:
@@ -219,7 +215,6 @@ def _no_host(url: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether the text is 32 bytes in urlsafe base64, with or without padding."""
     try:
         padded = text + "=" * (-len(text) % 4)
         return len(base64.b64decode(padded, altchars=b"-_", validate=True)) == 32

@@ -32,8 +32,6 @@ TypeOfEvent = type[EventType]
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish."""
-
     type: type[EventType] | str
     payload: dict[str, Any] | BaseModel = field(default_factory=dict)
     source: str = LOCAL
@@ -87,11 +85,9 @@ class Recorded:
 
     @property
     def payload(self) -> Any:
-        """The payload as an instance of the event type's Payload, which is validated at first use.
-
-        Raises UnreadablePayload if no app declares the type, or if its current Payload does not
-        accept the recorded JSON. `raw_payload` always returns the JSON.
-        """
+        """The payload as an instance of the event type's Payload, validated at first use. Raises
+        UnreadablePayload if no app declares the type, or its current Payload does not accept the
+        recorded JSON."""
         if self._model is None:
             object.__setattr__(self, "_model", self._load())
         return self._model
@@ -122,18 +118,16 @@ RECORDED = ", ".join(
 
 
 def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
-    """Record one or several events with all their jobs, or nothing if an event is invalid.
-
-    Joins the caller's transaction, or opens one. Returns the newly recorded events in the given
-    order. Events whose (source, source_id) is recorded already are left out.
+    """Record one or several events with all their jobs, or nothing if an event is invalid. Joins
+    the caller's transaction, or opens one. Returns the newly recorded events in the given order;
+    events whose (source, source_id) is recorded already are left out.
 
     Raises Blocked if another open transaction has locked one of the events, or a unique key of
-    their jobs, for more than ten seconds, or in a deadlock. Then roll the transaction back and try
+    their jobs, for more than ten seconds, or in a deadlock: roll the transaction back and try
     again. If `publish` opened the transaction, it has already tried twice.
 
-    Raises UnknownEventType or InvalidPayload. With `outside=True`, for events that external systems
-    sent, an invalid event is instead recorded as `events.quarantined`, with the reason and without
-    jobs.
+    Raises UnknownEventType or InvalidPayload. With `outside=True`, an invalid event from an
+    external system is instead recorded as `events.quarantined`, with the reason and without jobs.
     """
     drafts = [events] if isinstance(events, NewEvent) else list(events)
     rows = [_validated(draft, outside) for draft in drafts]
@@ -267,9 +261,6 @@ os.register_at_fork(after_in_child=_restart_ids)
 
 
 def _unique_id() -> str:
-    """Return an id that no other process makes: a random prefix of the process and a number.
-
-    It is cheaper than a random number for each event, and the ids are next to each other in an
-    index, so that inserting many events touches few of its pages.
-    """
+    """Return an id that no other process makes. It is cheaper than a random number for each event,
+    and the ids are next to each other in an index, so that many events touch few of its pages."""
     return f"{_id_prefix}-{next(_id_numbers):x}"

@@ -1,9 +1,6 @@
-"""Send HTTP requests to URLs from users, with limits on time, size and IP addresses.
-
-Uses httpcore with HTTP/1.1. It follows no redirects, keeps no cookies, ignores proxies in the
-environment and does not decompress responses. Host names are looked up here, and connections are
-opened only to addresses that ssrf_guard has checked.
-"""
+"""Send HTTP requests to URLs from users, with limits on time, size and IP addresses, by httpcore
+with HTTP/1.1: without redirects, cookies, proxies and decompression. Host names are looked up here,
+and connections are opened only to addresses that ssrf_guard has checked."""
 
 import asyncio
 import contextlib
@@ -165,8 +162,6 @@ def retry_after(value: str) -> float | None:
 
 @dataclass(slots=True)
 class _Response:
-    """The part of a response that was received so far."""
-
     max_bytes: int
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -236,10 +231,8 @@ class _Network(httpcore.AsyncNetworkBackend):
 
 
 class _LimitedStream(httpcore.AsyncNetworkStream):
-    """A connection that limits the number of bytes that are received per request.
-
-    Without a limit, a server could send interim responses until the time limit of the exchange.
-    """
+    """A connection that limits the bytes that are received per request: a server could send interim
+    responses until the time limit of the exchange."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
@@ -273,11 +266,8 @@ class _LimitedStream(httpcore.AsyncNetworkStream):
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run a host look-up in a daemon thread.
-
-    The look-up may take longer than the caller waits. Threads of an executor would be joined at the
-    end of the process, which could take as long.
-    """
+    """Run a host look-up in a daemon thread. It may take longer than the caller waits, and threads
+    of an executor would be joined at the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 

@@ -7,8 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True)
 class Request:
-    """A request of a client."""
-
     method: str
     path: str
     headers: Mapping[str, str]
@@ -18,8 +16,6 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response of the server."""
-
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)

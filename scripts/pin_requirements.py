@@ -1,8 +1,6 @@
-"""Pin the dependencies of pyproject.toml in requirements.txt and requirements/, with hashes.
-
-Versions that are pinned already are kept; to upgrade one, use `--upgrade-package django`.
-pip-compile gets the lines of the extras, as it would drop the markers in pyproject.toml.
-"""
+"""Pin the dependencies of pyproject.toml in requirements.txt and requirements/, with hashes. Pinned
+versions are kept; to upgrade one, use `--upgrade-package django`. pip-compile gets the lines of the
+extras, as it would drop the markers in pyproject.toml."""
 
 import subprocess
 import sys

@@ -1,15 +1,9 @@
-"""Run the tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running.
+"""Run tests on this machine's PostgreSQL, Redis and RabbitMQ: test_services.py [pytest arguments].
 
-Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
-spaces and vhosts:
-
-1. PostgreSQL with Redis as the broker, and RabbitMQ for the bus. If `make test` has recorded the
-   SQL statements of each test, a selection of tests runs that sends all of them.
-2. The tests that use the broker, with RabbitMQ as the broker.
-
-Tests that do not depend on the services run only in `make test`, and so do slow tests, unless they
-use the broker. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other
-machines.
+First with Redis as the broker, and RabbitMQ for the bus: if `make test` has recorded the SQL
+statements of each test, only a selection that sends all of them. Then the tests that use the
+broker, on RabbitMQ. Other slow tests, and tests that do not depend on services, run only in `make
+test`. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other machines.
 """
 
 import os

@@ -1,8 +1,5 @@
-"""The admin of API tokens: list them, revoke them, and change which events they may record.
-
-The admin creates no tokens: whoever creates a token can act as its user. Users create their own,
-and operators use `manage.py make_token`.
-"""
+"""The admin of API tokens. It creates none: whoever creates a token can act as its user. Users
+create their own, and operators use `manage.py make_token`."""
 
 from typing import Any
 

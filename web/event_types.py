@@ -1,8 +1,5 @@
-"""The event types of the security log: changes of accounts, keys and permissions.
-
-No payload contains a password, token, code or secret. A login name that belongs to no user is not
-recorded either: it may be a password that was typed into the wrong field.
-"""
+"""The event types of the security log. No payload contains a password, token, code or secret, nor a
+login name that belongs to no user: it may be a password in the wrong field."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,8 +1,5 @@
-"""API tokens, throttles of failed logins, second factors, and answered requests of the API.
-
-The table of tokens and its permissions keep the app label `tailrace_subscriptions`, so that
-existing installations need not rename them.
-"""
+"""API tokens, throttles of failed logins, second factors, and answered requests of the API. The
+table of tokens keeps the app label `tailrace_subscriptions` of existing installations."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -49,10 +46,8 @@ class ApiToken(models.Model):
 
 
 class LoginThrottle(models.Model):
-    """The failed attempts that are left without a wait, for a login, an IP address, or both.
-
-    `slot` is a keyed hash with few possible values: the table contains no logins and stays small.
-    """
+    """The failed attempts that are left without a wait, for a login, an IP address, or both. `slot`
+    is a keyed hash with few possible values: the table contains no logins and stays small."""
 
     slot = models.TextField(primary_key=True)
     tries = models.FloatField(help_text="free attempts that are left; below one, the wait grows")

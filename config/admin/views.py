@@ -1,9 +1,6 @@
 """What all views of the admin share: their methods, each user's rate limit, and their policy.
-
-The Content-Security-Policy has the exceptions that unfold needs: `'unsafe-eval'`, because Alpine
-evaluates expressions in its templates, and `style` attributes, because unfold and its scripts set
-widths with them. Inline scripts and inline stylesheets are still forbidden.
-"""
+Unfold needs its exceptions: `'unsafe-eval'`, because Alpine evaluates expressions in its templates,
+and `style` attributes. Inline scripts and inline stylesheets are still forbidden."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -74,11 +74,8 @@ class _Event:
 
 
 def create_handler(base: Path, name: str, on: str) -> list[Path]:
-    """Add a handler to an app below `base`; return the files that were written or changed.
-
-    `on` is the name of an event type: an existing one that the app may import, or a new one of the
-    app itself. Raises ScaffoldError before anything is written.
-    """
+    """Add a handler to an app below `base`, and its event type `on` if that does not exist; return
+    the files that were written or changed. Raises ScaffoldError before anything is written."""
     label, word = split_name(name, "a handler", "shop.send_receipt")
     app = find_app(label)
     if name in {cls.name for cls in subclasses(Handler)}:

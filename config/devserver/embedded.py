@@ -81,9 +81,7 @@ def broker_url(var_dir: Path, number: int = 0) -> str:
 
 def ensure(var_dir: Path, needed: Selection | None = None) -> None:
     """Start the engines if needed, and keep them running until this process ends. Safe to repeat.
-
-    Raises EngineError, whose message says what to do, if an engine cannot be started.
-    """
+    Raises EngineError, whose message says what to do."""
     needed = needed or Selection()
     if not (needed.postgres or needed.valkey):
         return

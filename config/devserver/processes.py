@@ -1,7 +1,5 @@
-"""The processes of `make run`, from the Procfile and from the apps, run in the foreground.
-
-Processes with our code are restarted when the code changes: `reload` watches the files.
-"""
+"""The processes of `make run`, from the Procfile and from the apps, run in the foreground. `reload`
+restarts those with our code when it changes."""
 
 import os
 import shlex

@@ -1,9 +1,7 @@
-"""Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`.
-
-After a change it compiles the changed files, and runs checks and migrations with the new code. If
-all succeed, it touches MARK, and `restarter` restarts web, worker and beat. If not, they keep
-running with the old code. This module imports none of the watched code.
-"""
+"""Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`. After a change
+it compiles the changed files, and runs checks and migrations with the new code. If all succeed, it
+touches MARK, and `restarter` restarts the processes. This module imports none of the watched
+code."""
 
 import os
 import subprocess

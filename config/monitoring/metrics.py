@@ -1,7 +1,5 @@
-"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff.
-
-The metrics describe the whole system, not one process, so any web process can be scraped.
-"""
+"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff. They
+describe the whole system, so any web process can be scraped."""
 
 from collections.abc import Iterable
 

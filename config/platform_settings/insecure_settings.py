@@ -1,7 +1,5 @@
-"""Rules for insecure values of the platform's own settings. An app's rules are in its settings.py.
-
-`manage.py check --deploy` reports insecure values: see docs/operations.md.
-"""
+"""Rules for insecure values of the platform's own settings. An app's rules are in its
+settings.py."""
 
 from ipaddress import ip_network
 from urllib.parse import urlsplit
@@ -162,5 +160,4 @@ INSECURE = (
 
 
 def host_of(url: str) -> str:
-    """Return the host of the URL; empty if it has none."""
     return urlsplit(url).hostname or ""

@@ -1,5 +1,3 @@
-"""Beat's scheduler: that of django-celery-beat, made to survive an unavailable database."""
-
 from datetime import datetime
 from typing import Any
 
@@ -11,16 +9,12 @@ log = structlog.get_logger(__name__)
 
 
 class Scheduler(DatabaseScheduler):
-    """Continues with the last schedule while the database is unavailable.
-
-    django-celery-beat's own scheduler ends when it cannot read its schedule.
-    """
+    """The scheduler of django-celery-beat, which continues with the last schedule while the
+    database is unavailable; the original would end."""
 
     def all_as_schedule(self) -> dict[str, Any]:
-        """Return the entries of the database, or the last entries if it is unavailable.
-
-        Then the next call, a second later, reads them again.
-        """
+        """Return the entries of the database, or the last ones if it is unavailable; the next call,
+        a second later, reads them again."""
         try:
             return super().all_as_schedule()
         except (DatabaseError, InterfaceError) as error:

@@ -1,7 +1,5 @@
-"""Set up an installation: private folders, an admin user, Flower's password.
-
-`tailrace.config.startup.boot` creates the secret key, before the settings are read.
-"""
+"""Set up an installation: private folders, an admin user, Flower's password. `boot` creates the
+secret key, before the settings are read."""
 
 import secrets
 from pathlib import Path

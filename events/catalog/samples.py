@@ -1,8 +1,5 @@
-"""Create a valid sample of each event type, for documentation and for tests of webhook receivers.
-
-The value of a field is its first example, else its default if that is not empty, else a value made
-from its JSON schema and its name.
-"""
+"""Create a valid sample of each event type, for documentation and for tests of webhook receivers. A
+field's value is its first example, else its default, else made from its schema and its name."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -28,10 +28,8 @@ FindReaders = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
 
 
 def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
-    """Return the readers of each restricted event, by the event's id. Public events are left out.
-
-    `EventType.readers` is called once for the events of all types that inherit the same method.
-    """
+    """Return the readers of each restricted event, by its id. `EventType.readers` is called once
+    for the events of all types that inherit the same method."""
     restricted: dict[int, Readers] = {}
     by_method: dict[Any, tuple[FindReaders, list[Recorded]]] = {}
     for event in events:
@@ -51,10 +49,7 @@ def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
 
 def only_user(events: Iterable[Any], field: str) -> dict[int, Readers | None]:
     """Return the user whose id is in this field of the payload as the only reader, by event id.
-
-    If the field or the user is missing, the event has no readers. For event types whose events are
-    for one user.
-    """
+    Without such a user, the event has no readers."""
     return {id: Readers.of([login]) for id, login in logins_in(events, field).items()}
 
 
@@ -81,15 +76,12 @@ def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int,
 
 
 def may_read(user: User, events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of the events that the user may read."""
     return may_read_now_or_later(user, events)[0]
 
 
 def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[int], set[int]]:
-    """Return the ids of the events that the user may read, and of the undecided events.
-
-    Use this instead of `may_read` if an event that is left out now is never checked again.
-    """
+    """Return the ids of the events that the user may read, and of the undecided events, for callers
+    that never check an event again."""
     events = list(events)
     restricted = readers_of(events)
     now = {

@@ -1,7 +1,5 @@
-"""Refuse unknown keys of the models within a payload.
-
-Pydantic ignores such keys, so a typing error in the name of an optional field would go unnoticed.
-"""
+"""Refuse unknown keys of the models within a payload, which pydantic ignores, so that a typing
+error in the name of an optional field would go unnoticed."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,10 +15,8 @@ Path = tuple[str | int, ...]
 
 def refuse_unknown_keys(model: BaseModel, given: Any) -> None:
     """Raise ValidationError if a model within this one was given a key that it does not declare.
-
-    Models are skipped if they configure `extra`, or if they have a validator that runs before the
-    fields are validated. `given` is the value from which the model was created.
-    """
+    Models that configure `extra`, or have a validator that runs before the fields', are skipped.
+    `given` is the value from which the model was created."""
     errors = [
         InitErrorDetails(
             type=PydanticCustomError(

@@ -50,10 +50,8 @@ def validate(
     outside: bool,
     **envelope: Any,
 ) -> EventRow:
-    """Return the row of an event. Raises PublishError if the event is invalid.
-
-    With `outside`, an invalid event is quarantined instead, with the error as its `problem`.
-    """
+    """Return the row of an event. Raises PublishError if it is invalid; with `outside` it is
+    quarantined instead, with the error as its `problem`."""
     name = type if isinstance(type, str) else type.name
     cleaned: Any = payload
     oddity = ""
@@ -134,10 +132,8 @@ def _validated_payload(event_type: type[EventType], payload: Any) -> BaseModel:
 
 
 def describe(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """Describe up to five errors in one line: field, message, and the beginning of the value.
-
-    If `model` is given, errors about unknown keys suggest the nearest known key.
-    """
+    """Describe up to five errors in one line: field, message, and the beginning of the value. With
+    `model`, errors about unknown keys suggest the nearest known key."""
     return "; ".join(
         f"payload.{'.'.join(map(str, item['loc'])) or '(whole)'}: {item['msg']}{hint(model, item)}"
         f" (given: {_as_text(item['input'])[:80]!r})"

@@ -1,8 +1,5 @@
-"""Kinds of keys that give access for a user without a session, such as API tokens and feeds.
-
-An app declares its kinds as `ACCESS_KEYS` in its `access_keys.py`, so that a user can revoke all
-keys at once.
-"""
+"""Kinds of keys that give access without a session, such as API tokens and feeds: `ACCESS_KEYS` in
+an app's `access_keys.py`, so that a user can revoke all keys at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

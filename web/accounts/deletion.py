@@ -23,10 +23,8 @@ class DeletionRefused(Exception):
 
 
 def request_deletion(user: User) -> None:
-    """Close the account and enqueue the job that deletes it with its data.
-
-    Raises DeletionRefused for the only active superuser.
-    """
+    """Close the account and enqueue the job that deletes it with its data. Raises DeletionRefused
+    for the only active superuser."""
     with transaction.atomic():
         # Lock all superusers, so that the last two cannot be deleted at the same time.
         superusers = User.objects.select_for_update().filter(is_superuser=True, is_active=True)
@@ -41,10 +39,8 @@ def request_deletion(user: User) -> None:
 
 
 def delete_account(user_id: int, interrupted: Callable[[], bool] = lambda: False) -> bool:
-    """Delete a closed account; return False if `interrupted` returned true before the end.
-
-    Does nothing if the account is active (again) or does not exist.
-    """
+    """Delete a closed account; return False if `interrupted` returned true before the end. An
+    active account is not deleted."""
     while user := User.objects.filter(pk=user_id, is_active=False).first():
         for data in all_personal_data():
             while data.delete(user):

@@ -1,8 +1,6 @@
-"""Authentication of API requests, with checks of scopes, permissions and rate limits.
-
-A program sends a token, whose scopes limit the operations. A signed-in browser needs no scopes, but
-Django's CSRF token for changes. In both cases the user needs the permissions of the operation.
-"""
+"""Authentication of API requests, with checks of scopes, permissions and rate limits. A program
+sends a token, whose scopes limit the operations, a signed-in browser Django's CSRF token for
+changes. In both cases the user needs the permissions of the operation."""
 
 import math
 from collections.abc import Callable
@@ -49,13 +47,10 @@ class ApiRequest(HttpRequest):
 
 
 class Needs:
-    """Requires the scope and all of the permissions.
-
-    The checks run in the order of their statuses: 401, 429, 403, 413, 411, 415, 400. `files` is for
-    operations that read the body themselves: it returns the maximum Content-Length and the name of
-    the setting, and a longer body is refused before it is read. `cost` is the cost of a request in
-    the rate limit; an ordinary request costs 1.
-    """
+    """Requires the scope and all of the permissions. The checks run in the order of their statuses:
+    401, 429, 403, 413, 411, 415, 400. `files` is for operations that read the body themselves: it
+    returns the maximum Content-Length and the name of its setting. `cost` counts in the rate
+    limit."""
 
     def __init__(
         self,
@@ -100,11 +95,8 @@ class Needs:
 
 
 def count(request: HttpRequest, cost: float) -> None:
-    """Take the cost from the budgets of the caller. Raises a 429 problem if they are too small.
-
-    An operation calls this for costs beyond the `cost` of its `Needs`. The headers of the response
-    are in `request.rate_limit_headers`.
-    """
+    """Take the cost from the budgets of the caller, also for costs beyond the `cost` of `Needs`.
+    Raises a 429 problem if they are too small. Sets `request.rate_limit_headers`."""
     user, token = caller(request).user.pk, caller(request).token
     try:
         _set_limit_headers(request, budget.spend(user, token.pk if token else None, cost))
@@ -134,10 +126,8 @@ def permission_missing(user: User, permission: str) -> Problem:
 
 def require_recent_login(request: HttpRequest) -> None:
     """Raise a 403 problem if the user has not entered the password in the last ten minutes.
-
-    Operations call this before they create a secret, since a session may be stolen. The response,
-    which contains the secret, is not stored for an Idempotency-Key.
-    """
+    Operations call this before they create a secret, since a session may be stolen. The response is
+    not stored for an Idempotency-Key."""
     cast(ApiRequest, request).makes_secret = True
     if caller(request).token is None and not confirmation.is_confirmed(request):
         detail = (

@@ -1,7 +1,5 @@
-"""The errors of a request, each with the part of the request that is wrong.
-
-The part is a JSON pointer (RFC 6901) to a field of the body, or the name of a parameter or header.
-"""
+"""The errors of a request, each with its wrong part: a JSON pointer (RFC 6901) to a field of the
+body, or the name of a parameter or header."""
 
 from collections.abc import Sequence
 from typing import Any

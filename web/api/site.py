@@ -1,9 +1,6 @@
-"""The API, assembled from the `api` modules of the apps.
-
-A module declares `routers`, a dict of ninja's Routers by path below /api; `scopes`, a dict of the
-meanings of its token scopes; and optionally `webhooks`, a function that returns the WebhookMessages
-that the app sends.
-"""
+"""The API, assembled from the `api` modules of the apps: `routers`, a dict of ninja's Routers by
+path below /api; `scopes`, a dict of the meanings of its token scopes; and optionally `webhooks`, a
+function that returns the WebhookMessages that the app sends."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -54,10 +51,8 @@ class Site(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return the errors of a request; the `loc` of each is its source and its path.
-
-        Ninja's own method names the items of a list instead of the list parameter.
-        """
+        """Return the errors of a request; the `loc` of each is its source and its path. Ninja's own
+        method names the items of a list instead of the list parameter."""
         errors: list[dict[str, Any]] = []
         for context in error_contexts:
             source = context.model.__ninja_param_source__

@@ -114,11 +114,8 @@ def show(
 def show_with_map(
     request: PersonRequest, template: str, context: Mapping[str, Any], *, tiles: str, credit: str
 ) -> HttpResponse:
-    """Show a page that may load map tiles from their host.
-
-    `tiles` is the URL template of the tiles (empty: the base map of this site) and `credit` their
-    attribution; both are added to the context of the template.
-    """
+    """Show a page that may load map tiles from their host. `tiles` is their URL template (empty:
+    the base map of this site) and `credit` their attribution, for the template."""
     response = show(request, template, {**context, "tiles": tiles, "credit": credit})
     if tiles:
         parts = urlsplit(tiles)

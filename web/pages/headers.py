@@ -1,9 +1,5 @@
-"""Security headers of all responses, error pages included.
-
-A view may set its own Content-Security-Policy or Permissions-Policy.
-X-Frame-Options, X-Content-Type-Options, Referrer-Policy and Cross-Origin-Opener-Policy are set by
-Django's own middleware.
-"""
+"""Security headers of all responses, error pages included, besides those of Django's own
+middleware. A view may set its own Content-Security-Policy or Permissions-Policy."""
 
 from django.conf import settings
 from django.http import HttpRequest

@@ -28,10 +28,8 @@ def check_size(field: str, size: int, setting: str) -> None:
 
 
 def check_count(field: str, count: int, noun: str, setting: str, advice: str = "") -> None:
-    """Raise QuotaExceeded if the user has `count` of these already and may have no more.
-
-    `noun` is their name in the plural. With the setting 0 there is no limit.
-    """
+    """Raise QuotaExceeded if the user has `count` of these already and may have no more. `noun` is
+    their name in the plural. With the setting 0 there is no limit."""
     most = getattr(settings, setting)
     if most and count >= most:
         message = f"you have {count:,} {noun}, the maximum ({setting})"
@@ -40,9 +38,7 @@ def check_count(field: str, count: int, noun: str, setting: str, advice: str = "
 
 def check_space(field: str, used: int, size: int, setting: str, advice: str = "") -> None:
     """Raise QuotaExceeded if the user's files have `used` bytes and may not grow by `size` bytes.
-
-    The setting has the limit in gigabytes; with 0 there is no limit.
-    """
+    The setting is in gigabytes; 0: no limit."""
     most = getattr(settings, setting)
     if most and used + size > most * GIGABYTE:
         message = (

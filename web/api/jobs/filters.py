@@ -67,10 +67,8 @@ def cursor_of(end: int | None) -> str | None:
 
 
 def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | None]:
-    """Return the matching jobs with ids below `below`, and the id at which the scan ended.
-
-    The id is None if all jobs were scanned, or an index serves the filters.
-    """
+    """Return the matching jobs with ids below `below`, and the id at which the scan ended: None if
+    all jobs were scanned, or an index serves the filters."""
     older = {} if below is None else {"pk__lt": below}
     rows = filters.rows().filter(**older)
     if not filters.scans():

@@ -1,8 +1,5 @@
-"""Answer 400 to requests with values that PostgreSQL cannot store or compare.
-
-Requests with NUL characters are refused before the view runs. Values that the database refuses (a
-time out of range, a number too large) are refused after its error.
-"""
+"""Answer 400 to requests with values that PostgreSQL cannot store or compare: NUL characters,
+before the view runs, and others (a time out of range, a number too large) after its error."""
 
 import structlog
 from django.db import DataError
