@@ -35,7 +35,6 @@ ENGINES = {"TAILRACE_VAR", "DATABASE_URL", "BROKER_URL", "DATABASE_PREPARE"}
 
 
 def _clean_environment() -> None:
-    """Remove the variables of this machine, but for its engines."""
     classes = [PlatformSettings, *settings_classes(APPS)]
     names = {variable.name for cls in classes for variable in cls.variables()}
     prefixes = tuple(prefix for cls in classes for prefix in cls.prefixes)

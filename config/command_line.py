@@ -52,7 +52,6 @@ class CommandLine(ManagementUtility):
         return super().fetch_command(subcommand)
 
     def main_help_text(self, commands_only: bool = False) -> str:
-        """Return the list of our commands, then Django's own text."""
         of_django = super().main_help_text(commands_only)
         if not apps.ready:
             return of_django

@@ -42,16 +42,13 @@ class Environment:
 
     @cached_property
     def variables(self) -> list[Variable]:
-        """Every variable, app by app."""
         return [variable for cls in self.settings for variable in cls.variables()]
 
     @cached_property
     def names(self) -> list[str]:
-        """The name of every variable, app by app."""
         return [name for cls in self.settings for name in cls.names()]
 
     def storages(self) -> dict[str, Any]:
-        """Return the apps' entries of Django's STORAGES."""
         return {
             name: storage
             for settings in self.settings.values()

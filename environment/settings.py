@@ -23,8 +23,6 @@ ANY_NAME = "<NAME>"
 
 @dataclass(frozen=True)
 class Problem:
-    """A variable with an invalid value."""
-
     name: str
     message: str
 
@@ -65,7 +63,6 @@ class AppSettings(BaseSettings):
         yield from ()
 
     def storages(self) -> dict[str, Any]:
-        """Return the app's entries of Django's STORAGES."""
         return {}
 
     @classmethod
@@ -90,7 +87,6 @@ class AppSettings(BaseSettings):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the variables, in the order of their declaration."""
         return [variable_name(name, field) for name, field in cls.model_fields.items()]
 
     @field_validator("*", mode="wrap")

@@ -76,7 +76,6 @@ class Recorded:
 
     @classmethod
     def from_model(cls, event: Event) -> "Recorded":
-        """Create an instance from a row of the model."""
         return cls(**{name: getattr(event, column) for name, column in _COLUMN_OF.items()})
 
     @property

@@ -137,7 +137,6 @@ def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
 
 
 def all_types() -> list[type[EventType]]:
-    """Return all concrete event types, sorted by name."""
     return [_registry[name] for name in sorted(_registry)]
 
 

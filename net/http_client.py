@@ -175,7 +175,6 @@ class _Response:
             self.headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def append(self, chunk: bytes) -> bool:
-        """Append a chunk of the body; return whether the limit is reached."""
         self.body += chunk[: self.max_bytes - len(self.body)]
         self.cut = len(self.body) >= self.max_bytes
         return self.cut

@@ -1,6 +1,6 @@
 """Check URLs from users, against server-side request forgery. `check_url` checks a URL when it is
 saved and before each request. `public_addresses` looks the host up once per connection and returns
-its checked addresses, which alone are used."""
+its checked addresses; no others are used."""
 
 import ipaddress
 import re

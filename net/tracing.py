@@ -31,7 +31,6 @@ def is_wanted(variables: Mapping[str, str]) -> bool:
 
 
 def is_installed() -> bool:
-    """Whether the packages of the extra `tracing` are installed."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:

@@ -24,7 +24,6 @@ FLAGS = (
 
 
 def lines(project: dict[str, Any], extras: tuple[str, ...]) -> list[str]:
-    """Return the requirements of the core and of the extras, without duplicates."""
     optional = project["optional-dependencies"]
     every = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
     return list(dict.fromkeys(every))

@@ -50,7 +50,6 @@ def main(arguments: list[str]) -> int:
 
 
 def suite(variables: dict[str, str], arguments: list[str]) -> int:
-    """Run pytest with these environment variables; return its exit status."""
     set_variables = {key: value for key, value in variables.items() if value}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments], env={**os.environ, **set_variables}
@@ -124,14 +123,12 @@ def rabbitmqctl(control: str, *command: str) -> str:
 
 
 def answers(port: int) -> bool:
-    """Whether a server listens on that port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def print_line(text: str) -> None:
-    """Print a line between the outputs of pytest."""
     print(f"test-services: {text}", flush=True)
 
 

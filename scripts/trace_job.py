@@ -39,7 +39,6 @@ class Recorder:
         self._until_settled: set[CodeType] = set()
 
     def watch_new_threads(self) -> None:
-        """Watch this thread, and the threads that start from now on."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 

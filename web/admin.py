@@ -71,7 +71,6 @@ class ApiTokenAdmin(ModelAdmin):
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiToken]) -> None:
-        """Revoke the selected tokens and log each change."""
         revoked = list(rows.filter(revoked_at=None))
         for token in revoked:
             tokens.revoke(token)

@@ -83,7 +83,6 @@ def in_words(word: str) -> str:
 
 
 def refuse_existing(paths: Iterable[Path]) -> None:
-    """Raise ScaffoldError if one of the paths exists."""
     for path in paths:
         if path.exists():
             raise ScaffoldError(f"{path} exists already; nothing was written")

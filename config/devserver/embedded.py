@@ -30,8 +30,6 @@ SOCKET_PATH_LIMIT = 100  # the kernel's is 107 bytes, and a few less elsewhere
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the two engines a process needs."""
-
     postgres: bool = True
     valkey: bool = True
 
@@ -62,7 +60,6 @@ def folder(var_dir: Path) -> Path:
 
 
 def database(var_dir: Path) -> dict[str, Any]:
-    """Return Django's settings of the embedded database."""
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": DATABASE,
@@ -174,7 +171,6 @@ def _engines(folders: Folders, needed: Selection) -> list[Engine]:
 
 
 def _make_home(folders: Folders, var_dir: Path) -> None:
-    """Create the folder. Raises EngineError if it belongs to another user."""
     outside = var_dir not in folders.home.parents
     if outside and not folders.home.exists():
         print(

@@ -127,7 +127,6 @@ class Engine(ABC):
             process.wait(STOP_SECONDS)
 
     def process(self) -> "psutil.Process | None":
-        """Return the running server; None if it is not running."""
         import psutil
 
         try:

@@ -47,7 +47,6 @@ def app_addresses() -> dict[str, str]:
 
 
 def commands() -> dict[str, str]:
-    """Return the commands of all processes by name."""
     procfile = parse_procfile(PROCFILE.read_text()).processes
     restarted = {name: _restarter_command(procfile[name]) for name in RESTARTED}
     watch = {"reload": f"exec python -m tailrace.config.devserver.reload {shlex.quote(str(MARK))}"}

@@ -47,7 +47,6 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def changes(before: Files, now: Files) -> list[str]:
-    """Return the files that were added, changed or removed."""
     return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
 
 
@@ -85,7 +84,6 @@ def migrate() -> str:
 
 
 def watch(folder: str, mark: Path) -> None:
-    """Watch the folder until this process is stopped."""
     running = last = look(folder)
     while True:
         time.sleep(SECONDS)

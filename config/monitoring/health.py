@@ -75,7 +75,6 @@ def causes(now: verdict.Health) -> list[dict[str, Any]]:
 
 
 def details() -> dict[str, Any]:
-    """Return counts, the names of unserved queues, and the last tick."""
     tick = stats.last_tick()
     return {
         "events": stats.estimate(Event._meta.db_table),

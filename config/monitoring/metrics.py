@@ -16,8 +16,6 @@ from tailrace.jobs.platform.inspection import metrics
 
 
 class Figures(Collector):
-    """Passes the metrics from the database to Prometheus's client library."""
-
     def collect(self) -> Iterable[Metric]:
         return metrics.current()
 

@@ -149,7 +149,6 @@ class Worker(ThreadWorker):
             super().on_client_socket_readable(conn, client)
 
     def _on_data(self, conn: Connection, _sock: socket.socket | None = None) -> None:
-        """Read the bytes that the client has sent so far."""
         if conn not in self.arrivals:  # completed or dropped since the event
             return
         try:
@@ -244,7 +243,6 @@ class Worker(ThreadWorker):
         self._drop(conn)
 
     def _refuse(self, conn: Connection, status: str) -> None:
-        """Send the status as the response, without a thread, and close the connection."""
         arrival = self._forget(conn)
         self.nr_conns -= 1
         if status:

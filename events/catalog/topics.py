@@ -43,7 +43,6 @@ def quoted_title(name: str) -> str:
 
 
 def all_topic_names(*, api: bool = False) -> list[str]:
-    """Return all topic names; with `api`, only the names of types that the API records."""
     types = (cls for cls in all_types() if cls.api_records or not api)
     return sorted({name for cls in types for name in topic_names(cls)})
 

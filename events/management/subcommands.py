@@ -29,7 +29,6 @@ class Subcommand:
     module: str
 
     def load(self) -> BaseCommand:
-        """Import the command's module and return a new instance of its Command."""
         module = importlib.import_module(self.module)
         command: BaseCommand = module.Command()
         return command
@@ -54,7 +53,6 @@ def all_subcommands() -> dict[str, Subcommand]:
 
 
 def call_subcommand(name: str, /, *words: Any, **options: Any) -> Any:
-    """Run a Tailrace command from Python, like Django's call_command."""
     return call_command(all_subcommands()[name].load(), *words, **options)
 
 

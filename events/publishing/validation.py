@@ -23,8 +23,6 @@ TOO_DEEP = "payload is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A valid row of `tailrace_events_event`."""
-
     type: str
     schema_version: int
     raw_payload: dict[str, Any]

@@ -11,8 +11,6 @@ from tailrace.environment.discovery import import_modules
 
 @dataclass(frozen=True, slots=True)
 class AccessKeys:
-    """One kind of access keys."""
-
     name: str
     title: str
     """The plural that pages show: `API tokens`."""
@@ -21,6 +19,5 @@ class AccessKeys:
 
 
 def all_access_keys() -> Iterator[AccessKeys]:
-    """Yield the kinds of keys of all apps."""
     for module in import_modules("access_keys"):
         yield from getattr(module, "ACCESS_KEYS", ())

@@ -31,6 +31,5 @@ class PersonalData(Described):
 
 
 def all_personal_data() -> list[PersonalData]:
-    """Return an instance of each subclass of all installed apps."""
     import_modules("personal_data")
     return [cls() for cls in subclasses(PersonalData)]

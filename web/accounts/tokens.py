@@ -169,7 +169,6 @@ def find(text: str) -> ApiToken | None:
 
 
 def active(user: User) -> list[ApiToken]:
-    """Return the user's tokens that are not revoked, newest first."""
     return list(ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id"))
 
 

@@ -138,7 +138,6 @@ def require_recent_login(request: HttpRequest) -> None:
 
 
 def caller(request: HttpRequest) -> Caller:
-    """Return the authenticated caller of the request."""
     return cast(ApiRequest, request).auth
 
 

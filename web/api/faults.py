@@ -38,7 +38,6 @@ class Fault(Out):
 
 
 def pointer(location: Sequence[Any]) -> str:
-    """Return the JSON pointer to the field of the body with this path."""
     escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return quote("#" + "".join(f"/{part}" for part in escaped), safe="#" + _FRAGMENT)
 
@@ -57,12 +56,10 @@ def in_header(name: str, detail: str) -> Fault:
 
 
 def of_pydantic(error: pydantic.ValidationError, body: Any) -> list[Fault]:
-    """Return the errors that a Pydantic model raised for a body."""
     return [in_body(field.detail, *field.path) for field in field_errors(error, body)]
 
 
 def of_model(error: ModelError) -> list[Fault]:
-    """Return the errors of a model's full_clean, field by field."""
     errors = error.error_dict if hasattr(error, "error_dict") else {"__all__": error.error_list}
     return [
         in_body(message, *([] if field == "__all__" else [field]))

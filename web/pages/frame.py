@@ -24,8 +24,6 @@ View = Callable[..., HttpResponseBase]
 
 
 class PersonRequest(HttpRequest):
-    """The request of a signed-in user."""
-
     user: User
 
 

@@ -13,8 +13,6 @@ from tailrace.environment.discovery import import_modules
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link in the header of every page."""
-
     title: str
     view: str
     """The name of the URL, with its namespace: `news:latest`."""
@@ -44,8 +42,6 @@ class AdminLink:
 
 @dataclass(frozen=True, slots=True)
 class AdminSection:
-    """A titled group of links in the sidebar of the admin."""
-
     title: str
     links: Sequence[AdminLink]
 

@@ -36,8 +36,6 @@ def prose(text: str) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a body, or a parameter."""
-
     name: str
     """For a nested field, with the name of the outer field: `event.title`."""
     kind: str
@@ -79,7 +77,6 @@ class Schemas:
     def field(
         self, name: str, schema: Mapping[str, Any], required: bool, source: str = ""
     ) -> Field:
-        """Return the row of one field or parameter."""
         schema = self.resolved(schema)
         about = str(schema.get("description", ""))
         if facts := [*_default(schema), *_bounds(self._real(schema))]:

@@ -33,8 +33,6 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A successful response."""
-
     status: str
     about: SafeString
     bodies: list[Body]
@@ -62,16 +60,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of operations, shown on one page."""
-
     slug: str
     title: str
     operations: list[Operation]
 
 
 class Reference:
-    """All groups of the document, in its order."""
-
     def __init__(self, document: Mapping[str, Any]) -> None:
         # The same document as JSON: keys such as statuses become strings.
         self._document: dict[str, Any] = json.loads(json.dumps(document))

@@ -23,15 +23,12 @@ NAMES = {"handler", "state", "event", "schedule", "flow", "failure"}
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list of jobs, and the result of a text search."""
-
     values: Mapping[str, Any]
     """The values to filter by; `flow` is the id of a job of the flow."""
     search: SearchResult | None = None
 
     @classmethod
     def of(cls, params: BaseModel, search: SearchResult | None = None) -> Self:
-        """Create an instance from the parameters or the body of a request."""
         return cls(params.model_dump(include=NAMES, exclude_none=True), search)
 
     def scans(self) -> bool:

@@ -17,8 +17,6 @@ OUT_OF_RANGE = "the request contains a value that the database cannot compare: i
 
 
 class OddAddresses(MiddlewareMixin):
-    """Middleware that refuses such requests with 400."""
-
     async_capable = False
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:

@@ -44,7 +44,6 @@ def account(request: PersonRequest) -> HttpResponse:
 
 
 def _entries(request: PersonRequest) -> list[dict[str, object]]:
-    """Return the entries of the security log about the user, newest first."""
     rows = Event.objects.filter(subject=f"account/{request.user.pk}").order_by("-id")
     events = [Recorded.from_model(row) for row in rows[:MAX_SHOWN]]
     return [
@@ -140,7 +139,6 @@ def set_up(request: PersonRequest) -> HttpResponse:
 @for_person
 @confirmation.confirmed
 def new_codes(request: PersonRequest) -> HttpResponse:
-    """Replace the recovery codes and show the new ones."""
     factor = second_factor.of(request.user)
     if factor is None:
         return redirect("second_factor_setup")

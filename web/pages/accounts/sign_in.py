@@ -180,8 +180,6 @@ def start_of(user: Any) -> str:
 
 
 class SignOut(LogoutView):
-    """POST: end the session and go to the login page."""
-
     next_page = "login"
 
 
@@ -193,5 +191,4 @@ def sign_in_to_admin(request: HttpRequest, extra_context: Any = None) -> HttpRes
 
 
 def start(request: HttpRequest) -> HttpResponse:
-    """Redirect to the first page link of the apps."""
     return redirect(next(all_page_links()).address)
