@@ -1,5 +1,7 @@
-"""The command line, `tailrace` or manage.py in a checkout: the commands of Tailrace and of Django.
-Starts the embedded engines if the command needs them."""
+"""The command line: `tailrace`, and manage.py in a checkout.
+
+Runs the commands of Tailrace and of Django. Starts the embedded engines if the command needs them.
+"""
 
 import os
 import sys

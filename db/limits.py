@@ -13,7 +13,9 @@ from tailrace.db.query import query
 @contextmanager
 def time_limits(statement: float, lock: float) -> Iterator[None]:
     """Run the block in a transaction with limits in seconds for each statement and each lock wait.
-    A statement that exceeds a limit raises OperationalError."""
+
+    A statement that exceeds a limit raises OperationalError.
+    """
     with connections.atomic():
         query(
             "SELECT set_config('statement_timeout', %(statement)s, true),"

@@ -7,8 +7,11 @@ LARGEST_OFFSET = timedelta(hours=15, minutes=59)
 
 
 def in_utc(at: datetime) -> datetime:
-    """Return the time in UTC. Raises ValueError for a time without a zone, with an offset beyond
-    LARGEST_OFFSET, or whose date in UTC is not in the years 1 to 9999."""
+    """Return the time in UTC.
+
+    Raises ValueError for a time without a zone, with an offset beyond LARGEST_OFFSET, or whose date
+    in UTC is not in the years 1 to 9999.
+    """
     offset = at.utcoffset()
     if offset is None:
         raise ValueError("the time has no time zone: add one, such as Z or +02:00")

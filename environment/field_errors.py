@@ -23,8 +23,10 @@ class FieldError:
 def field_errors(
     error: ValidationError, value: Any, model: type[BaseModel] | None = None
 ) -> list[FieldError]:
-    """Return the errors of a value that failed validation. With `model`, errors about unknown keys
-    suggest the nearest known key."""
+    """Return the errors of a value that failed validation.
+
+    If `model` is given, errors about unknown keys suggest the nearest known key.
+    """
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return [field_error(each, value, model) for each in details]
 

@@ -1,5 +1,7 @@
-"""Rules for settings that are allowed but insecure in production, which apps declare beside their
-settings. `manage.py check --deploy` reports violations."""
+"""Rules for settings that are allowed but insecure in production.
+
+Each app declares its rules beside its settings. `manage.py check --deploy` reports violations.
+"""
 
 import base64
 from collections.abc import Callable, Iterable

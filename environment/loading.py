@@ -15,8 +15,10 @@ T = TypeVar("T", bound=AppSettings)
 
 
 def settings_classes(apps: Iterable[str]) -> list[type[AppSettings]]:
-    """Return the subclasses of AppSettings in every `settings.py` below the folders of the apps,
-    which Django need not have loaded: a `settings.py` imports only `environment`."""
+    """Return the subclasses of AppSettings in every `settings.py` below the folders of the apps.
+
+    Works before Django is set up, as a `settings.py` imports only `environment`.
+    """
     return [cls for app in apps for module in _modules(app) for cls in _classes(module)]
 
 

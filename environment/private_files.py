@@ -19,8 +19,10 @@ def make_folder(folder: Path) -> None:
 
 
 def read_or_create(path: Path, new: str) -> str:
-    """Return the content of a private file; create it with the content `new` if it is missing. If
-    several processes create the file at once, all of them return the same content."""
+    """Return the content of a private file; create it with the content `new` if it is missing.
+
+    If several processes create the file at once, all of them return the same content.
+    """
     make_folder(path.parent)
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.") as file:
@@ -32,8 +34,10 @@ def read_or_create(path: Path, new: str) -> str:
 
 
 def tighten(var_dir: Path, engines: Path) -> None:
-    """Remove the permissions of other users from var and from the logs of the engines. The engines'
-    data folders are already private and may belong to another user."""
+    """Remove the permissions of other users from var and from the logs of the engines.
+
+    The data folders of the engines are already private and may belong to another user.
+    """
     for folder, folders, files in os.walk(var_dir):
         if engines.parent == Path(folder):
             folders[:] = [name for name in folders if name != engines.name]

@@ -14,8 +14,11 @@ class UnknownEventType(PublishError):
 
 
 class InvalidPayload(PublishError):
-    """The payload or another field of the event is invalid. `fields` lists the errors; each path
-    begins with the name of the event's field, as in `("payload", "user")`."""
+    """The payload or another field of the event is invalid.
+
+    `fields` lists the errors; each path begins with the name of the event's field, as in
+    `("payload", "user")`.
+    """
 
     def __init__(self, text: str, fields: Sequence[FieldError] = ()) -> None:
         super().__init__(text)

@@ -117,16 +117,18 @@ RECORDED = ", ".join(
 
 
 def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
-    """Record one or several events with all their jobs, or nothing if an event is invalid. Joins
-    the caller's transaction, or opens one. Returns the newly recorded events in the given order;
-    events whose (source, source_id) is recorded already are left out.
+    """Record one or several events with all their jobs, or nothing if an event is invalid.
+
+    Joins the caller's transaction, or opens one. Returns the newly recorded events in the given
+    order. Events whose (source, source_id) is recorded already are left out.
 
     Raises Blocked if another open transaction has locked one of the events, or a unique key of
-    their jobs, for more than ten seconds, or in a deadlock: roll the transaction back and try
+    their jobs, for more than ten seconds, or in a deadlock. Then roll the transaction back and try
     again. If `publish` opened the transaction, it has already tried twice.
 
-    Raises UnknownEventType or InvalidPayload. With `outside=True`, an invalid event from an
-    external system is instead recorded as `events.quarantined`, with the reason and without jobs.
+    Raises UnknownEventType or InvalidPayload. With `outside=True`, for events that external systems
+    sent, an invalid event is instead recorded as `events.quarantined`, with the reason and without
+    jobs.
     """
     drafts = [events] if isinstance(events, NewEvent) else list(events)
     rows = [_validated(draft, outside) for draft in drafts]

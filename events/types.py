@@ -125,9 +125,11 @@ class Quarantined(EventType):
 
 
 def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
-    """Return an instance of the model from a stored payload. Raises ValidationError. Missing fields
-    get their defaults; unknown keys are ignored, since during a deployment the old code also reads
-    events and jobs of the new code."""
+    """Return an instance of the model from a stored payload. Raises ValidationError.
+
+    Missing fields get their defaults. Unknown keys are ignored, since during a deployment the old
+    code also reads events and jobs of the new code.
+    """
     try:
         return model.model_validate(raw_payload, **_AS_STORED)
     except ValidationError as error:

@@ -24,8 +24,10 @@ def shared_client(*, public_only: bool) -> Client:
 
 @asynccontextmanager
 async def own_clients() -> AsyncIterator[None]:
-    """Make `shared_client` return new clients within the block, and close them at its end: for
-    event loops that end soon, such as the loop of one request."""
+    """Make `shared_client` return new clients within the block, and close them at its end.
+
+    For event loops that end soon, such as the loop of one request.
+    """
     clients: dict[bool, Client] = {}
     token = _own.set(clients)
     try:

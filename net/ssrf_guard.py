@@ -122,8 +122,10 @@ def check_address(text: str) -> None:
 
 
 def public_addresses(host: str, port: int, resolve: Resolver) -> list[str]:
-    """Look the host up once and return its addresses. Raises AddressRefused if any address is not
-    public, and OSError if there is none."""
+    """Look the host up once and return its addresses.
+
+    Raises AddressRefused if any address is not public, and OSError if there is none.
+    """
     addresses = list(dict.fromkeys(resolve(host, port)))
     if not addresses:
         raise OSError(f"{host} has no address")

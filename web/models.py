@@ -46,8 +46,10 @@ class ApiToken(models.Model):
 
 
 class LoginThrottle(models.Model):
-    """The failed attempts that are left without a wait, for a login, an IP address, or both. `slot`
-    is a keyed hash with few possible values: the table contains no logins and stays small."""
+    """The failed attempts that are left without a wait, for a login, an IP address, or both.
+
+    `slot` is a keyed hash with few possible values: the table contains no logins and stays small.
+    """
 
     slot = models.TextField(primary_key=True)
     tries = models.FloatField(help_text="free attempts that are left; below one, the wait grows")

@@ -33,8 +33,10 @@ class {cls}Config(AppConfig):
 
 
 def create_app(base: Path, label: str) -> list[Path]:
-    """Write the files of an app below `base` and add it to the installed apps; return the written
-    and changed files. Raises ScaffoldError before anything is written."""
+    """Write the files of an app below `base` and add it to the installed apps.
+
+    Returns the written and changed files. Raises ScaffoldError before anything is written.
+    """
     check_word(label, "an app")
     if any(config.name.rpartition(".")[2] == label for config in apps.get_app_configs()):
         raise ScaffoldError(f"an app called {label!r} is installed already")

@@ -48,8 +48,10 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def claim_folder(self, folder: Path) -> None:
-        """Create the folder and make it private to this account. Raises EngineError if it belongs
-        to another user."""
+        """Create the folder and make it private to this account.
+
+        Raises EngineError if it belongs to another user.
+        """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = folder.lstat().st_uid
         own_uid = os.geteuid() if self.uid is None else self.uid
@@ -174,8 +176,10 @@ class Engine(ABC):
         return target
 
     def _start_once(self, deadline: float) -> bool:
-        """Start the server; return True once it is ready, False if it ended. Raises EngineError if
-        it does not respond before `deadline`."""
+        """Start the server and wait; return True if it is ready, False if it ended.
+
+        Raises EngineError if it does not respond before `deadline`.
+        """
         if self.process() is None:
             self.pid_file().unlink(missing_ok=True)
             with open(self.log, "ab", opener=_open_private) as log:

@@ -1,7 +1,9 @@
-"""The liveness page, GET /healthz/live: whether the web process lives. It uses no database and
-needs neither login nor Host header. gunicorn's event loop answers it
+"""The liveness page, GET /healthz/live: whether the web process lives.
+
+The page uses no database and needs neither login nor Host header. gunicorn's event loop answers it
 (`tailrace.config.servers.worker`); with other servers the first middleware does, in ASGI without a
-thread."""
+thread.
+"""
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction

@@ -38,8 +38,10 @@ def database_settings(url: str) -> dict[str, Any]:
 
 
 def mail_settings(url: str) -> dict[str, Any]:
-    """Return Django's EMAIL_* settings for the URL of a mail server; "": mails are files. Raises
-    ValueError."""
+    """Return Django's EMAIL_* settings for the URL of a mail server; "": mails are files.
+
+    Raises ValueError.
+    """
     files = {
         "EMAIL_BACKEND": MAIL_FILES,
         "EMAIL_FILE_PATH": str(var_dir() / "mail"),

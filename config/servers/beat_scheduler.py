@@ -9,8 +9,10 @@ log = structlog.get_logger(__name__)
 
 
 class Scheduler(DatabaseScheduler):
-    """The scheduler of django-celery-beat, which continues with the last schedule while the
-    database is unavailable; the original would end."""
+    """Continues with the last schedule while the database is unavailable.
+
+    django-celery-beat's own scheduler ends when it cannot read its schedule.
+    """
 
     def all_as_schedule(self) -> dict[str, Any]:
         """Return the entries of the database, or the last ones if it is unavailable; the next call,

@@ -1,5 +1,7 @@
-"""Array literals of PostgreSQL, for statements that take one array per column. If the driver made
-them, it would check the type of each element: half the time of a bulk insert."""
+"""Array literals of PostgreSQL, for statements that take rows as one array per column.
+
+If the driver made them, it would check the type of each element: half the time of a bulk insert.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

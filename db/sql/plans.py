@@ -3,8 +3,10 @@ table is empty, when reading a whole index seems as cheap as looking up one row.
 
 
 def probe(column: str, value: str) -> str:
-    """Return SQL for `column = value` that the planner can only answer by an index lookup: it can
-    use an array of one value neither for a hash join nor for a merge join."""
+    """Return SQL for `column = value` that the planner can only answer by an index lookup.
+
+    It can use an array of one value neither for a hash join nor for a merge join.
+    """
     return f"{column} = ANY(ARRAY[{value}])"
 
 

@@ -1,5 +1,7 @@
-"""Refuse unknown keys of the models within a payload, which pydantic ignores, so that a typing
-error in the name of an optional field would go unnoticed."""
+"""Refuse unknown keys of the models within a payload.
+
+Pydantic ignores such keys, so a typing error in the name of an optional field would go unnoticed.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -130,8 +130,10 @@ def _validated_payload(event_type: type[EventType], payload: Any) -> BaseModel:
 
 
 def describe(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """Describe up to five errors in one line: field, message, and the beginning of the value. With
-    `model`, errors about unknown keys suggest the nearest known key."""
+    """Describe up to five errors in one line: field, message, and the beginning of the value.
+
+    If `model` is given, errors about unknown keys suggest the nearest known key.
+    """
     return "; ".join(
         f"payload.{'.'.join(map(str, item['loc'])) or '(whole)'}: {item['msg']}{hint(model, item)}"
         f" (given: {_as_text(item['input'])[:80]!r})"

@@ -26,7 +26,9 @@ class BudgetExceeded(Exception):
 
 def spend(user: int, token: int | None = None, cost: float = 1.0) -> Taken:
     """Take the cost of a request from the budgets of the user and the token (None: a session).
-    Returns the budget with the smaller remainder. Raises BudgetExceeded."""
+
+    Returns the budget with the smaller remainder. Raises BudgetExceeded.
+    """
     buckets = [_user_bucket(f"api:user:{user}", cost)]
     if token is not None:
         name = f"api:token:{token}"

@@ -23,8 +23,10 @@ class DeletionRefused(Exception):
 
 
 def request_deletion(user: User) -> None:
-    """Close the account and enqueue the job that deletes it with its data. Raises DeletionRefused
-    for the only active superuser."""
+    """Close the account and enqueue the job that deletes it with its data.
+
+    Raises DeletionRefused for the only active superuser.
+    """
     with transaction.atomic():
         # Lock all superusers, so that the last two cannot be deleted at the same time.
         superusers = User.objects.select_for_update().filter(is_superuser=True, is_active=True)

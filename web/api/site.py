@@ -51,8 +51,10 @@ class Site(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return the errors of a request; the `loc` of each is its source and its path. Ninja's own
-        method names the items of a list instead of the list parameter."""
+        """Return the errors of a request; the `loc` of each is its source and its path.
+
+        Ninja's own method names the items of a list instead of the list parameter.
+        """
         errors: list[dict[str, Any]] = []
         for context in error_contexts:
             source = context.model.__ninja_param_source__

@@ -19,8 +19,10 @@ def render_live(
     *,
     seconds: int = 5,
 ) -> str:
-    """Return the HTML of the part, which requests `address` every `seconds` seconds. `address` ends
-    with `?` or `&`; its view returns a `live_response`."""
+    """Return the HTML of the part, which requests `address` every `seconds` seconds.
+
+    `address` ends with `?` or `&`. Its view returns a `live_response`.
+    """
     inside = render_to_string(template, dict(context), request)
     content = _TOKEN.sub("", inside)  # the CSRF token differs in each response
     version = hashlib.sha256(f"{seconds}{content}".encode()).hexdigest()[:16]

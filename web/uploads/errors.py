@@ -4,8 +4,11 @@ from typing import ClassVar
 
 
 class UploadRejected(ValueError):
-    """The upload is not valid. `errors` are pairs of a field and a message, which states what to
-    send instead. The API answers with a problem that has this `status` and `kind`."""
+    """The upload is not valid.
+
+    `errors` are pairs of a field and a message, which states what to send instead. The API answers
+    with a problem that has this `status` and `kind`.
+    """
 
     status: ClassVar[int] = 422
     kind: ClassVar[str] = "invalid"

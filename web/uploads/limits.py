@@ -28,8 +28,10 @@ def check_size(field: str, size: int, setting: str) -> None:
 
 
 def check_count(field: str, count: int, noun: str, setting: str, advice: str = "") -> None:
-    """Raise QuotaExceeded if the user has `count` of these already and may have no more. `noun` is
-    their name in the plural. With the setting 0 there is no limit."""
+    """Raise QuotaExceeded if the user has `count` of these already and may have no more.
+
+    `noun` is their name in the plural. With the setting 0 there is no limit.
+    """
     most = getattr(settings, setting)
     if most and count >= most:
         message = f"you have {count:,} {noun}, the maximum ({setting})"

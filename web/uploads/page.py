@@ -19,8 +19,9 @@ def upload_page(
     max_bytes: Callable[[], int], too_large: View, form_bytes: int = FORM_BYTES
 ) -> Callable[[View], View]:
     """Decorate the view of an upload page for signed-in users: GET shows the form, POST uploads.
-    `max_bytes` returns the maximum bytes of the files; `too_large` is the view for longer
-    requests."""
+
+    `max_bytes` returns the maximum bytes of the files; `too_large` is the view for longer requests.
+    """
 
     def decorate(view: View) -> View:
         checked = csrf_protect(view)
@@ -39,8 +40,10 @@ def upload_page(
 
 @contextmanager
 def errors_in(form: forms.BaseForm, **fields: str) -> Iterator[None]:
-    """Add the errors of an upload in the block to the form. `fields` are the names of fields that
-    have another name in the form."""
+    """Add the errors of an upload in the block to the form.
+
+    `fields` are the names of fields that have another name in the form.
+    """
     try:
         yield
     except UploadRejected as error:

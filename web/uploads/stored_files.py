@@ -27,8 +27,10 @@ class StoredFiles:
         return f"{self.folder}/{name[:2]}/{name}{suffix}"
 
     def save(self, key: str, file: IO[bytes]) -> None:
-        """Write the whole file under this key. Raises FileExistsError if the key is taken. After an
-        exception, call `delete` to remove a partly written file."""
+        """Write the whole file under this key. Raises FileExistsError if the key is taken.
+
+        After an exception, call `delete` to remove a partly written file.
+        """
         file.seek(0)
         saved_key = self.storage.save(key, file if isinstance(file, File) else File(file))
         if saved_key != key:  # the storage chose another key, so the row would not find the file

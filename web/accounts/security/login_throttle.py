@@ -105,8 +105,10 @@ def attempt_login(request: HttpRequest, name: str) -> Attempt:
 
 
 def attempt(limits: Iterable[tuple[Limit, str]], own: int = 0) -> Attempt:
-    """Count an attempt for each limit and value, or raise TooManyAttempts and count nothing. The
-    attempt's success clears the slots of the first `own` limits."""
+    """Count an attempt for each limit and value, or raise TooManyAttempts and count nothing.
+
+    The attempt's success clears the slots of the first `own` limits.
+    """
     slots = {_slot(limit, value): limit for limit, value in limits}
     names = list(slots)
     with transaction.atomic():

@@ -1,5 +1,7 @@
-"""The second factor: codes of an authenticator app (TOTP, RFC 6238), and recovery codes. The key is
-stored encrypted, recovery codes as hashes. No code is accepted twice."""
+"""The second factor: codes of an authenticator app (TOTP, RFC 6238), and recovery codes.
+
+The key is stored encrypted, recovery codes as hashes. No code is accepted twice.
+"""
 
 import base64
 import hashlib
@@ -100,8 +102,10 @@ def session_has_it(request: HttpRequest) -> bool:
 
 
 def _accept_code(factor: SecondFactor, code: str) -> bool:
-    """Return whether the code is currently valid and newer than the last accepted code. Sets
-    `last_step` of the factor but does not save it."""
+    """Return whether the code is currently valid and newer than the last accepted code.
+
+    Sets `last_step` of the factor but does not save it.
+    """
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return False
     now, totp = int(database_now().timestamp()), _totp(factor)

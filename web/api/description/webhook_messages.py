@@ -1,5 +1,7 @@
-"""Messages that Tailrace sends to other servers, as the `webhooks` of the OpenAPI document. An
-app's `api` module declares them as `webhooks`, a function that returns WebhookMessages."""
+"""Messages that Tailrace sends to other servers, as the `webhooks` of the OpenAPI document.
+
+An app's `api` module declares its messages as `webhooks`, a function that returns WebhookMessages.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

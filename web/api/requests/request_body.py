@@ -1,5 +1,7 @@
-"""Checks of a request: size, content type, JSON, and text that PostgreSQL can store. All functions
-raise a Problem if the request fails the check."""
+"""Checks of a request: size, content type, JSON, and text that PostgreSQL can store.
+
+All functions raise a Problem if the request fails the check.
+"""
 
 import json
 import re
@@ -52,8 +54,10 @@ def check_type(request: HttpRequest, *types: str) -> None:
 
 
 def parse(body: bytes) -> Any:
-    """Return the parsed JSON; refuse invalid JSON and text that PostgreSQL cannot store. The number
-    of values and the nesting are checked before parsing."""
+    """Return the parsed JSON; refuse invalid JSON and text that PostgreSQL cannot store.
+
+    The number of values and the nesting are checked before parsing.
+    """
     _check_shape(body)
     try:
         parsed = json.loads(body, parse_constant=_refuse_constant)

@@ -55,8 +55,10 @@ class ResetForm(PageForm, PasswordResetForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def reset_password(request: HttpRequest) -> HttpResponse:
-    """GET: show the form. POST: mail a link to the user with the entered mail address. Response and
-    work are the same if no user has the address, so they do not reveal accounts."""
+    """GET: show the form. POST: mail a link to the user with the entered mail address.
+
+    Response and work are the same if no user has the address, so they do not reveal accounts.
+    """
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
         return show_form(request, "tailrace/web/accounts/password_reset.html", form)

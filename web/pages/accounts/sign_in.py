@@ -60,8 +60,10 @@ class SignInForm(PageForm, AuthenticationForm):
 
 
 def record_failure(attempt: Attempt, name: str, step: str) -> None:
-    """Record the first failed attempt in a row, the second, the fourth, the eighth … A login that
-    no user has is not written to the log. The statements are the same for all logins."""
+    """Record the first failed attempt in a row, the second, the fourth, the eighth …
+
+    A login that no user has is not written to the log. The statements are the same for all logins.
+    """
     if attempt.failures & (attempt.failures - 1):
         return
     user = User.objects.filter(username=name).first()
