@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tailrace.environment.settings import ANY_NAME, AppSettings, Problem, Variable
 
@@ -33,9 +33,7 @@ class Environment:
             self.problems += problems
 
     def of(self, cls: type[T]) -> T:
-        settings = self.settings[cls]
-        assert isinstance(settings, cls)  # noqa: S101 - for the type checker
-        return settings
+        return cast(T, self.settings[cls])
 
     @property
     def values(self) -> dict[str, Any]:

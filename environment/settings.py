@@ -4,6 +4,7 @@ problems are listed at once."""
 
 import ast
 import inspect
+import os
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tailrace.environment.insecure import Insecure
-from tailrace.environment.types import Rule, by_prefix
+from tailrace.environment.types import Rule
 
 ANY_NAME = "<NAME>"
 
@@ -120,7 +121,11 @@ def variable_name(name: str, field: FieldInfo) -> str:
 def named_variables(prefix: str) -> Any:
     """Declare a field that holds all variables `<prefix><NAME>` in a dict by NAME."""
     return Field(
-        default_factory=lambda: by_prefix(prefix),
+        default_factory=lambda: {
+            name.removeprefix(prefix): value.strip()
+            for name, value in os.environ.items()
+            if name.startswith(prefix)
+        },
         validate_default=True,
         validation_alias=prefix + ANY_NAME,
     )

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import ipaddress
-import os
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -173,15 +172,6 @@ class Keys(Rule):
 
 
 Names = Annotated[list[str], CommaSeparated()]
-
-
-def by_prefix(prefix: str) -> dict[str, str]:
-    """Return the values of the environment variables with the prefix, by names without it."""
-    return {
-        name.removeprefix(prefix): value.strip()
-        for name, value in os.environ.items()
-        if name.startswith(prefix)
-    }
 
 
 def split(text: str) -> list[str]:

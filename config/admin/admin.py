@@ -52,20 +52,17 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
     # pictures. So a job deletes the account.
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        self._delete_account(request, obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        for user in queryset:
-            self._delete_account(request, user)
-
-    def _delete_account(self, request: HttpRequest, user: User) -> None:
         try:
-            request_deletion(user)
+            request_deletion(obj)
         except DeletionRefused as error:
             self.message_user(request, f"{error}.", messages.ERROR)
         else:
-            text = f"{user} can no longer sign in; a job deletes the account and its data."
+            text = f"{obj} can no longer sign in; a job deletes the account and its data."
             self.message_user(request, text)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for user in queryset:
+            self.delete_model(request, user)
 
     def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> Any:
         """Return only the users to delete; each app deletes its data of them later."""

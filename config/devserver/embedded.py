@@ -96,9 +96,7 @@ def ensure(var_dir: Path, needed: Selection | None = None) -> None:
 def stop(var_dir: Path) -> bool:
     """Stop the engines of `var_dir` unless another process uses them; return whether it did."""
     folders = Folders.of(var_dir)
-    if not folders.home.is_dir():
-        return False
-    return _stop(folders)
+    return folders.home.is_dir() and _stop(folders)
 
 
 _users: dict[Path, int] = {}

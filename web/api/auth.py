@@ -81,7 +81,9 @@ class Needs:
 
     def _check_rights(self, caller: Caller) -> None:
         if caller.token is not None and self.scope not in caller.token.scopes:
-            _record_refused(caller.token, self.scope)
+            fields = {"token_name": caller.token.name, "scope": self.scope}
+            key, token = f"scope_refused:{caller.token.pk}", caller.token.pk
+            record_some(key, ScopeRefused, caller.user, token=token, **fields)
             challenge = f'Bearer error="insufficient_scope", scope="{self.scope}"'
             raise Problem(
                 403,
@@ -112,11 +114,6 @@ def _set_limit_headers(request: HttpRequest, taken: Taken) -> None:
         "RateLimit-Policy": f'"api";q={bucket.burst:g};w={math.ceil(bucket.burst / bucket.rate)}',
         "RateLimit": f'"api";r={math.floor(taken.left)};t={reset}',
     }
-
-
-def _record_refused(token: ApiToken, scope: str) -> None:
-    fields = {"token": token.pk, "token_name": token.name, "scope": scope}
-    record_some(f"scope_refused:{token.pk}", ScopeRefused, token.user, **fields)
 
 
 def permission_missing(user: User, permission: str) -> Problem:

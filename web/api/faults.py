@@ -30,11 +30,8 @@ class Fault(Out):
 
     def place(self) -> str:
         """Return the wrong part in a readable form, such as `payload/title`; "": the whole body."""
-        return (
-            (self.pointer or "").removeprefix("#").strip("/")
-            or self.parameter
-            or (self.header or "")
-        )
+        field = (self.pointer or "").removeprefix("#").strip("/")
+        return field or self.parameter or self.header or ""
 
 
 def pointer(location: Sequence[Any]) -> str:

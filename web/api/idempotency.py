@@ -184,10 +184,8 @@ def _answer_of(row: AnsweredRequest) -> HttpResponse:
             " a secret or was too long"
         )
         raise Problem(409, detail, kind="key-done", headers=location)
-    response = HttpResponse(text, "application/json", status=row.status)
-    for name, value in {**location, REPLAYED: "true"}.items():
-        response[name] = value
-    return response
+    headers = {**location, REPLAYED: "true"}
+    return HttpResponse(text, "application/json", status=row.status, headers=headers)
 
 
 def _digest(request: HttpRequest) -> str:

@@ -69,9 +69,8 @@ def for_everybody(view: View) -> View:
         try:
             budget.spend_of_address(request)
         except budget.BudgetExceeded as error:
-            response = HttpResponse("Too many requests\n", "text/plain", status=429)
-            response["Retry-After"] = str(math.ceil(error.wait))
-            return response
+            retry = {"Retry-After": str(math.ceil(error.wait))}
+            return HttpResponse("Too many requests\n", "text/plain", status=429, headers=retry)
         return view(request, *args, **kwargs)
 
     return wrapped
