@@ -69,17 +69,13 @@ def _first_process() -> None:
         os.environ["BROKER_URL"] = embedded.broker_url(var)
 
 
-def _worker_process() -> None:
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the processes that tests start
+_clean_environment()
+if WORKER:
     from tests.addresses import key_space
 
     os.environ["BROKER_URL"] = key_space(os.environ["BROKER_URL"], WORKER)
     os.environ["TAILRACE_VAR"] = str(Path(os.environ["TAILRACE_VAR"]) / WORKER)
-
-
-os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the processes that tests start
-_clean_environment()
-if WORKER:
-    _worker_process()
 else:
     _first_process()
 private_files.read_or_create(secret_key_file(), "a-key-of-tests-" * 4)

@@ -90,8 +90,7 @@ _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.it
 def prefix() -> str:
     """Return the SET statements to put before a statement on the current connection, or "". A
     pooler sends all statements of one message to one session."""
-    connection = current()
-    return _PREFIX if connection.settings_dict.get("POOLED") else ""
+    return _PREFIX if current().settings_dict.get("POOLED") else ""
 
 
 def timed_out(error: BaseException) -> bool:

@@ -170,17 +170,17 @@ def _validated(draft: NewEvent, outside: bool) -> EventRow:
     )
 
 
-_TARGETS = """source, source_id, type, schema_version, subject, payload, occurred_at, recorded_at,
-  actor, cause_id, trace_parent, problem"""
-_VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
-  coalesce(occurred_at, {clock.NOW}), {clock.NOW}, actor, cause_id, trace_parent, problem"""
+_TYPES = {
+    "source": "text", "source_id": "text", "type": "text", "schema_version": "int",
+    "subject": "text", "payload": "text", "occurred_at": "timestamptz", "actor": "text",
+    "cause_id": "bigint", "trace_parent": "text", "problem": "text",
+}  # fmt: skip
+_NAMES = ", ".join(_TYPES)
 # The rows are passed as arrays: any number of events takes one statement and one round trip.
-_ROWS = """unnest(%(source)s::text[], %(source_id)s::text[], %(type)s::text[],
-  %(schema_version)s::int[], %(subject)s::text[], %(payload)s::text[],
-  %(occurred_at)s::timestamptz[], %(actor)s::text[], %(cause_id)s::bigint[],
-  %(trace_parent)s::text[], %(problem)s::text[])"""
-_NAMES = """source, source_id, type, schema_version, subject, payload, occurred_at, actor, cause_id,
-  trace_parent, problem"""
+_ROWS = f"unnest({', '.join(f'%({name})s::{type}[]' for name, type in _TYPES.items())})"
+_TARGETS = f"{_NAMES}, recorded_at"
+_VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
+  coalesce(occurred_at, {clock.NOW}), actor, cause_id, trace_parent, problem, {clock.NOW}"""
 _RETURNED = "id, source, source_id, occurred_at, recorded_at"
 
 # For events with new source ids, which cannot conflict with others.
@@ -209,10 +209,7 @@ inserted AS (
 SELECT {_RETURNED} FROM restored, inserted
 """
 
-_COLUMNS = (
-    "source", "source_id", "type", "schema_version", "subject", "occurred_at", "actor", "cause_id",
-    "trace_parent", "problem",
-)  # fmt: skip
+_COLUMNS = _TYPES.keys() - {"payload"}
 _NUMBERS = {"schema_version", "cause_id"}
 _ROW_FIELDS = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
 

@@ -28,7 +28,6 @@ CONNECT_SECONDS = 5.0
 """Time limit to connect to an address if the host has several; then the next one is tried."""
 MAX_ADDRESSES = 3
 """Maximum number of a host's addresses that are tried."""
-MAX_CONNECTIONS = 64
 MAX_RESPONSE_BYTES = 64 * 1024
 """Maximum size of a body; the rest is not read."""
 MAX_HEADER_BYTES = 32 * 1024
@@ -91,14 +90,13 @@ class Client:
         self,
         *,
         public_only: bool = True,
-        max_connections: int | None = MAX_CONNECTIONS,
         resolve: ssrf_guard.Resolver = ssrf_guard.system_resolver,
     ) -> None:
         """`public_only=False` allows private addresses; use it only for URLs from the settings."""
         self._check = ssrf_guard.check_url if public_only else httpx.URL
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_tls(settings.WEBHOOK_CA_FILE),
-            max_connections=max_connections,
+            max_connections=None,
             keepalive_expiry=KEEPALIVE_SECONDS,
             network_backend=_Network(resolve, public_only),
         )

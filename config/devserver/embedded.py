@@ -70,10 +70,10 @@ def database(var_dir: Path) -> dict[str, Any]:
     }
 
 
-def broker_url(var_dir: Path, number: int = 0) -> str:
-    """Return Celery's URL of the embedded Valkey, with the database `number`."""
+def broker_url(var_dir: Path) -> str:
+    """Return Celery's URL of the embedded Valkey."""
     socket = Folders.of(var_dir).sockets / "valkey.sock"
-    return f"redis+socket://{socket}?virtual_host={number}"
+    return f"redis+socket://{socket}?virtual_host=0"
 
 
 def ensure(var_dir: Path, needed: Selection | None = None) -> None:

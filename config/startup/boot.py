@@ -44,25 +44,21 @@ def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
         try:  # before the settings are read
             private_files.read_or_create(secret_key_file(), secrets.token_urlsafe(50))
         except OSError as error:
-            sys.exit(_print_errors([f"TAILRACE_VAR: {error}"]))
+            _fail(f"TAILRACE_VAR: {error}")
 
     from tailrace.config import settings
 
     if settings.env.problems:
-        sys.exit(_print_errors(map(str, settings.env.problems)))
+        _fail(*map(str, settings.env.problems))
     if own_key != "unused" and not is_set("SECRET_KEY") and not secret_key_of_setup():
-        sys.exit(
-            _print_errors(
-                [
-                    f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
-                    " `tailrace setup` once, or set SECRET_KEY to 50 random characters"
-                ]
-            )
+        _fail(
+            f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
+            " `tailrace setup` once, or set SECRET_KEY to 50 random characters"
         )
     try:
         embedded.ensure(settings.VAR_DIR, settings.EMBEDDED)
     except embedded.EngineError as error:
-        sys.exit(_print_errors([str(error)]))
+        _fail(str(error))
 
 
 WAIT_SECONDS = 2
@@ -83,7 +79,7 @@ def check_server(*, wait: bool = False) -> None:
     printed_at = -math.inf
     while problem := server_problem():
         if not problem.may_pass:
-            sys.exit(_print_errors([problem.message]))
+            _fail(problem.message)
         if time.monotonic() - printed_at >= REPEAT_SECONDS:
             printed_at = time.monotonic()
             _print_errors([f"{problem.message}. Waiting for the server"])
@@ -103,11 +99,10 @@ def explain_server_error(error: Exception) -> NoReturn:
     from tailrace.db.server import server_problem
 
     if problem := server_problem():
-        sys.exit(_print_errors([problem.message]))
+        _fail(problem.message)
     if isinstance(error, ProgrammingError) and (names := _unapplied_migrations()):
         reason = str(error).splitlines()[0]
-        lines = [f"{len(names)} migrations are not applied ({reason}); run `tailrace migrate`"]
-        sys.exit(_print_errors(lines))
+        _fail(f"{len(names)} migrations are not applied ({reason}); run `tailrace migrate`")
     raise error
 
 
@@ -120,7 +115,11 @@ def _unapplied_migrations() -> list[str]:
     return [str(migration) for migration, _backwards in plan]
 
 
-def _print_errors(lines: Iterable[str]) -> int:
+def _fail(*lines: str) -> NoReturn:
+    _print_errors(lines)
+    sys.exit(2)
+
+
+def _print_errors(lines: Iterable[str]) -> None:
     for line in lines:
         print(f"tailrace: {line}", file=sys.stderr)
-    return 2
