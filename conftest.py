@@ -1,9 +1,6 @@
-"""Engines for the tests, and a database, key space and folder for each test process.
-
-Without DATABASE_URL and BROKER_URL the tests run on embedded engines under var/test. Each process
-of pytest-xdist has its own database, its own key space (or vhost) of the broker and its own folder
-for mails, bus files and keys. This runs before Django reads its settings.
-"""
+"""Engines for the tests (embedded ones under var/test without DATABASE_URL and BROKER_URL), and a
+database, key space or vhost, and folder for each process of pytest-xdist. This runs before Django
+reads its settings."""
 
 import gc
 import math
@@ -38,7 +35,6 @@ ENGINES = {"TAILRACE_VAR", "DATABASE_URL", "BROKER_URL", "DATABASE_PREPARE"}
 
 
 def _clean_environment() -> None:
-    """Remove the variables of this machine, but for its engines."""
     classes = [PlatformSettings, *settings_classes(APPS)]
     names = {variable.name for cls in classes for variable in cls.variables()}
     prefixes = tuple(prefix for cls in classes for prefix in cls.prefixes)
@@ -73,17 +69,13 @@ def _first_process() -> None:
         os.environ["BROKER_URL"] = embedded.broker_url(var)
 
 
-def _worker_process() -> None:
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the processes that tests start
+_clean_environment()
+if WORKER:
     from tests.addresses import key_space
 
     os.environ["BROKER_URL"] = key_space(os.environ["BROKER_URL"], WORKER)
     os.environ["TAILRACE_VAR"] = str(Path(os.environ["TAILRACE_VAR"]) / WORKER)
-
-
-os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the processes that tests start
-_clean_environment()
-if WORKER:
-    _worker_process()
 else:
     _first_process()
 private_files.read_or_create(secret_key_file(), "a-key-of-tests-" * 4)

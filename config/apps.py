@@ -7,8 +7,6 @@ from django.db.backends.signals import connection_created
 
 
 class TailraceConfig(AppConfig):
-    """Loads the checks, the Celery application and error reports."""
-
     name = "tailrace.config"
     label = "tailrace_config"
     verbose_name = "Tailrace"

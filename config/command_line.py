@@ -31,14 +31,10 @@ URLs import all pages, the API and the admin, and would double the start time of
 
 
 class CommandLine(ManagementUtility):
-    """Runs our commands, which take precedence, and Django's.
-
-    `tailrace verdict` is the same as `manage.py tailrace verdict` in another project. Before a
-    command, only our own checks run: handlers and settings.
-    """
+    """Runs our commands, which take precedence, and Django's. Before a command, only our own checks
+    run: handlers and settings."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        """Return the command, limited to our own checks."""
         command = self._command(subcommand)
         if command.requires_system_checks == "__all__":
             tags = registry.registry.tags_available() - CHECKS_OF_DJANGO
@@ -58,7 +54,6 @@ class CommandLine(ManagementUtility):
         return super().fetch_command(subcommand)
 
     def main_help_text(self, commands_only: bool = False) -> str:
-        """Return the list of our commands, then Django's own text."""
         of_django = super().main_help_text(commands_only)
         if not apps.ready:
             return of_django

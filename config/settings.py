@@ -1,8 +1,5 @@
 """Django's settings. `variables.py` declares the platform's environment variables, and the
-`settings.py` of an app declares its own. `manage.py environment` prints all of them.
-
-Importing this module starts nothing and writes nothing.
-"""
+`settings.py` of an app its own. Importing this module starts nothing and writes nothing."""
 
 import gc
 from typing import Any
@@ -42,28 +39,30 @@ VAR_DIR = platform.VAR_DIR
 EMBEDDED = embedded.Selection(postgres=not platform.DATABASE_URL, valkey=not platform.BROKER_URL)
 BROKER_URL = platform.BROKER_URL or embedded.broker_url(VAR_DIR)
 
+_database = (
+    database_settings(platform.DATABASE_URL)
+    if platform.DATABASE_URL
+    else embedded.database(VAR_DIR)
+)
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        **(
-            database_settings(platform.DATABASE_URL)
-            if platform.DATABASE_URL
-            else embedded.database(VAR_DIR)
-        ),
+        **_database,
         # One connection per thread or worker child, checked before each request.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         # A pooler may run the next statement in another session, where the cursor does not exist.
         "DISABLE_SERVER_SIDE_CURSORS": True,
+        "OPTIONS": {
+            "prepare_threshold": 5 if platform.DATABASE_PREPARE else None,
+            # Detect a lost server within seconds; the kernel's default is two hours.
+            "connect_timeout": 5,
+            "keepalives_idle": 30,
+            "tcp_user_timeout": 10_000,
+            "application_name": "tailrace",
+            **_database.get("OPTIONS", {}),
+        },
     }
 }
-DATABASES["default"]["OPTIONS"] = {
-    "prepare_threshold": 5 if platform.DATABASE_PREPARE else None,
-    # Detect a lost server within seconds; the kernel's default is two hours.
-    "connect_timeout": 5,
-    "keepalives_idle": 30,
-    "tcp_user_timeout": 10_000,
-    "application_name": "tailrace",
-} | DATABASES["default"].get("OPTIONS", {})
 DATABASES[connections.ENGINE] = engine_database(
     DATABASES["default"], pooled=not platform.DATABASE_PREPARE
 )
@@ -73,9 +72,6 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 _public = urlsplit(platform.PUBLIC_URL)
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
-SESSION_COOKIE_HTTPONLY = True
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 # The proxy that terminates TLS redirects to https and sends HSTS.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
@@ -104,8 +100,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "tailrace.web.pages.busy.AnswerBusy",
-    "tailrace.web.pages.not_allowed.ExplainNotAllowed",
+    "tailrace.web.pages.error_pages.AnswerBusy",
+    "tailrace.web.pages.error_pages.ExplainNotAllowed",
     "tailrace.web.accounts.security.required_factor.RequireSecondFactor",
 ]
 ROOT_URLCONF = "tailrace.config.urls"
@@ -149,7 +145,6 @@ WHITENOISE_USE_FINDERS = True  # serves files from the packages, without collect
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
-USE_TZ = True
 USE_I18N = False
 FORMAT_MODULE_PATH = ["tailrace.config.pages.formats"]
 
@@ -161,11 +156,7 @@ LOGGING_CONFIG = "tailrace.config.monitoring.logs.configure"
 LOGGING = {"style": platform.LOG_FORMAT, "level": platform.LOG_LEVEL}
 
 # --- files --------------------------------------------------------------------------------------
-STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    **env.storages(),
-}
+STORAGES = global_settings.STORAGES | env.storages()
 
 # --- API and jobs -------------------------------------------------------------------------------
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_621_440, env.of(WebSettings).API_MAX_BODY_BYTES)
@@ -177,17 +168,12 @@ if platform.SENTRY_DSN:
 # --- Celery -------------------------------------------------------------------------------------
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TIMEZONE = "UTC"
-CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True  # outcomes live in PostgreSQL; there is no result backend
-CELERY_TASK_ACKS_LATE = False  # a message is a wake-up; the tick replaces a lost one
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True  # a busy worker reserves no messages (Redis)
 CELERY_TASK_PUBLISH_RETRY = False  # do not wait for an unavailable broker: the tick sends again
-# Flower needs the workers' task events. Wake-ups are few, so the events cost little. Events on
-# sending are off, since they would slow down each publish.
+# Flower needs the workers' task events. Wake-ups are few, so the events cost little.
 CELERY_WORKER_SEND_TASK_EVENTS = True
-CELERY_TASK_SEND_SENT_EVENT = False
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None

@@ -1,10 +1,6 @@
-"""The database's clock, for decisions, and the process's clock, for texts.
-
-PostgreSQL's clock decides whether something is due, late, expired or missed: use `NOW` in a
-statement and `tailrace.db.query.database_now()` in Python. So a wrong clock on one machine changes
-no decision. `now()` is only for texts and records. `offset` is zero except in tests, which shift
-both clocks with it.
-"""
+"""The database's clock decides what is due, late, expired or missed: use `NOW` in a statement and
+`tailrace.db.query.database_now()` in Python. The process's clock, `now()`, is only for texts and
+records. Tests shift both by `offset`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +13,6 @@ NOW = "(statement_timestamp() + make_interval(secs => %(clock)s))"
 
 
 def now() -> datetime:
-    """Return the time of this process, aware and in UTC, for texts and records.
-
-    It may be wrong by minutes. For decisions, use `tailrace.db.query.database_now()`.
-    """
+    """Return the time of this process, aware and in UTC, for texts and records. It may be wrong by
+    minutes."""
     return datetime.now(UTC) + timedelta(seconds=offset)

@@ -1,10 +1,7 @@
-"""The engine's own database connection, besides Django's default connection.
-
-A drain claims and settles jobs on the connection `ENGINE`; handlers use the default connection. So
-nothing that a handler leaves behind (a transaction, a lock, a session setting) affects the engine,
-and the engine's session can have limits that handlers must not have. `tailrace.db.query` and
-`tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
-"""
+"""The engine's own database connection, `ENGINE`, besides Django's default connection, which
+handlers use. So nothing that a handler leaves behind (a transaction, a lock, a session setting)
+affects the engine, and its session can have other limits. `tailrace.db.query` and
+`tailrace.db.prepared` use the current connection: the default one, except within `engine()`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -65,12 +62,9 @@ def check_at_next_use() -> None:
 
 
 def with_reconnect(call: Callable[[], T]) -> T:
-    """Return the result of `call`, which is called again if the connection was closed.
-
-    A restart or failover of PostgreSQL closes all connections, and the next statement of each
-    process fails. Without this, a drain would lose its message, and the tick would resend it ever
-    later. `call` must be safe to repeat. Within a transaction, it is called only once.
-    """
+    """Return the result of `call`, which is called again if the connection was closed, as a restart
+    or failover of PostgreSQL does. Without this, a drain would lose its message. `call` must be
+    safe to repeat. Within a transaction, it is called only once."""
     connection = current()
     if connection.in_atomic_block:
         return call()
@@ -94,12 +88,9 @@ _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.it
 
 
 def prefix() -> str:
-    """Return the SET statements to put before a statement on the current connection, or "".
-
-    Several statements in one message are one transaction, so a pooler sends them to one session.
-    """
-    connection = current()
-    return _PREFIX if connection.settings_dict.get("POOLED") else ""
+    """Return the SET statements to put before a statement on the current connection, or "". A
+    pooler sends all statements of one message to one session."""
+    return _PREFIX if current().settings_dict.get("POOLED") else ""
 
 
 def timed_out(error: BaseException) -> bool:

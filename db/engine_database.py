@@ -23,11 +23,9 @@ SESSION = {
 
 
 def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return the entry of Django's DATABASES for the engine, made from the entry `default`.
-
-    `pooled`: whether a pooler shares sessions between transactions. Then the session has no
-    settings of its own, and `connections.prefix` sends them with each statement.
-    """
+    """Return the entry of Django's DATABASES for the engine, made from the entry `default`. If
+    sessions are `pooled`, the session has no settings, and `connections.prefix` sends them with
+    each statement."""
     options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
     return {
         **default,

@@ -28,10 +28,8 @@ def time_limits(statement: float, lock: float) -> Iterator[None]:
 
 @contextmanager
 def statement_limit(seconds: float) -> Iterator[None]:
-    """Limit each statement of the block to `seconds`, unless the caller's limit is shorter.
-
-    The caller must have opened a transaction. After the block, the caller's limit is restored.
-    """
+    """Limit each statement of the block to `seconds`, unless the caller's limit is shorter, which
+    is restored afterwards. The caller must have opened a transaction."""
     [(own, _limit)] = query(
         """
         SELECT own, set_config('statement_timeout', CASE

@@ -1,9 +1,6 @@
-"""Limit how long a statement waits for locks of other transactions, and name the locked rows.
-
-A statement with the CTE LIMITED first in its FROM waits for at most WAIT_SECONDS, or for the
-caller's lock_timeout if that is shorter. The CTE `restored` resets the caller's lock_timeout when
-the CTE that it is given is done.
-"""
+"""Limit how long a statement waits for locks of other transactions, and name the locked rows. A
+statement with the CTE LIMITED first in its FROM waits for at most WAIT_SECONDS, or for the caller's
+lock_timeout if that is shorter. The CTE `restored` resets it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,15 +36,12 @@ restored AS MATERIALIZED (
 
 
 def params() -> dict[str, Any]:
-    """Return the parameters of LIMITED."""
     return {"wait_seconds": WAIT_SECONDS}
 
 
 class Blocked(OperationalError):
-    """Another open transaction holds a lock that a statement needs; the statement changed nothing.
-
-    Roll the statement's transaction back and try again later.
-    """
+    """Another open transaction holds a lock that a statement needs. Nothing was changed: roll the
+    transaction back and try again later."""
 
 
 _REASONS = {
@@ -70,11 +64,9 @@ def named(what: Callable[[], str]) -> Iterator[None]:
 
 
 def in_transaction(work: Callable[[], T], *, one_statement: bool = False) -> T:
-    """Call `work` in the caller's transaction, or else in a new one, and return its result.
-
-    In a new transaction, `work` is called a second time if it raises Blocked. `one_statement`:
-    `work` executes only one statement, so no transaction is opened, which saves two round trips.
-    """
+    """Call `work` in the caller's transaction, or else in a new one, where it is called a second
+    time if it raises Blocked. Return its result. With `one_statement`, no transaction is opened,
+    which saves two round trips."""
     connection = connections.current()
     own = not connection.in_atomic_block
 

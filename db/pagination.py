@@ -40,30 +40,25 @@ def older_than(rows: QuerySet[M], column: str, time: datetime, id: int) -> Query
     return rows.filter(Q(**{f"{column}__lt": time}) | Q(pk__lt=id), **{f"{column}__lte": time})
 
 
-def page_by_id(rows: QuerySet[M], cursor: str | None, size: int) -> tuple[list[M], str]:
-    """Return a page of rows, sorted by id, newest first, and the cursor of the next page ("" if
-    there is none). Raises InvalidCursor."""
-    if cursor is not None:
-        rows = rows.filter(pk__lt=decode(cursor, int)[0])
-    page = list(rows.order_by("-pk")[: size + 1])
-    return page[:size], encode(page[size - 1].pk) if len(page) > size else ""
-
-
-def page_by_time(
-    rows: QuerySet[M], column: str, cursor: str | None, size: int
+def page_of_rows(
+    rows: QuerySet[M], cursor: str | None, size: int, time_column: str = ""
 ) -> tuple[list[M], str]:
-    """Return a page of rows, sorted by `column`, newest first, and the cursor of the next page (""
-    if there is none). Raises InvalidCursor."""
-    if cursor is not None:
+    """Return a page of rows, newest first by id or by a time column, and the cursor of the next
+    page ("" if there is none). Raises InvalidCursor."""
+    if cursor is not None and time_column:
         microseconds, id = decode(cursor, int, int)
         try:
             time = _EPOCH + timedelta(microseconds=microseconds)
         except OverflowError:
             raise InvalidCursor("cursor") from None
-        rows = older_than(rows, column, time, id)
-    page = list(rows.order_by(f"-{column}", "-pk")[: size + 1])
+        rows = older_than(rows, time_column, time, id)
+    elif cursor is not None:
+        rows = rows.filter(pk__lt=decode(cursor, int)[0])
+    page = list(rows.order_by(*([f"-{time_column}"] if time_column else []), "-pk")[: size + 1])
     if len(page) <= size:
         return page, ""
     last = page[size - 1]
-    microseconds = (getattr(last, column) - _EPOCH) // timedelta(microseconds=1)
+    if not time_column:
+        return page[:size], encode(last.pk)
+    microseconds = (getattr(last, time_column) - _EPOCH) // timedelta(microseconds=1)
     return page[:size], encode(microseconds, last.pk)

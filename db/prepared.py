@@ -1,8 +1,5 @@
-"""Run statements that the server prepares once per connection: those for each event and batch.
-
-Parsing and planning take half the time of a short statement. DATABASE_PREPARE=no switches this off,
-for poolers that share a session between connections.
-"""
+"""Run statements that the server prepares once per connection: parsing and planning take half the
+time of a short statement. DATABASE_PREPARE=no switches this off, for poolers."""
 
 from typing import Any
 

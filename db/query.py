@@ -1,8 +1,5 @@
-"""Run SQL statements on the current connection.
-
-Parameters are named. The parameter of `clock.NOW` is added to every statement. A percent sign in a
-statement must be written `%%`.
-"""
+"""Run SQL statements with named parameters on the current connection. The parameter of `clock.NOW`
+is added to every statement. A percent sign must be written `%%`."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +8,6 @@ from tailrace.db import clock, connections
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
-    """Execute a statement and return its rows."""
     with connections.current().cursor() as cursor:
         _execute(cursor, sql, params)
         return cursor.fetchall()
@@ -31,7 +27,6 @@ def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:
 
 
 def execute(sql: str, /, **params: Any) -> int:
-    """Execute a statement and return the number of rows that it changed."""
     with connections.current().cursor() as cursor:
         _execute(cursor, sql, params)
         return int(cursor.rowcount)
@@ -39,9 +34,7 @@ def execute(sql: str, /, **params: Any) -> int:
 
 def database_now() -> datetime:
     """Return the time of the database, aware and in UTC, for decisions about due or expired rows.
-
-    This takes one round trip. Within a statement, use `clock.NOW` instead.
-    """
+    It takes one round trip; within a statement, use `clock.NOW`."""
     now: datetime
     [(now,)] = query(f"SELECT {clock.NOW}")
     return now

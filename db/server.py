@@ -13,8 +13,6 @@ CONNECT_SECONDS = 5
 
 @dataclass(frozen=True)
 class ServerProblem:
-    """The reason why the server cannot be used."""
-
     message: str
     may_pass: bool
     """Whether it is worth trying again, as the server may be starting."""

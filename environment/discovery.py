@@ -17,10 +17,8 @@ PLATFORM = "platform"
 
 
 def import_modules(name: str) -> list[ModuleType]:
-    """Import the module `name` of each installed app that has one, in the app's folder or in its
-    folder `platform`; return these modules in the order of INSTALLED_APPS. If the module is a
-    package, all modules below it are imported, too. Raises ImproperlyConfigured if an app has the
-    module in both folders."""
+    """Import the module `name` of each installed app that has one, and all modules below it if it
+    is a package; return these modules in the order of INSTALLED_APPS."""
     modules = []
     for config in apps.get_app_configs():
         if path := find_module(config, name):

@@ -24,10 +24,9 @@ class Insecure:
 
     id: str
     """`tailrace.E113`: E for errors, W for warnings, I for information."""
-    setting: str
-    """The environment variable."""
     problem: str
-    """The problem with its value. `{}` is replaced by the return value of `when`."""
+    """The environment variable and what is wrong with its value: `DEBUG: is on`. `{}` is replaced
+    by the return value of `when`."""
     when: Callable[[Any], str | bool]
     """Takes the app's settings; returns whether they break the rule, or the values that do."""
     way_out: str

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tailrace.environment.settings import ANY_NAME, AppSettings, Problem, Variable
 
@@ -33,10 +33,7 @@ class Environment:
             self.problems += problems
 
     def of(self, cls: type[T]) -> T:
-        """Return the settings of one class."""
-        settings = self.settings[cls]
-        assert isinstance(settings, cls)  # noqa: S101 - for the type checker
-        return settings
+        return cast(T, self.settings[cls])
 
     @property
     def values(self) -> dict[str, Any]:
@@ -45,16 +42,13 @@ class Environment:
 
     @cached_property
     def variables(self) -> list[Variable]:
-        """Every variable, app by app."""
         return [variable for cls in self.settings for variable in cls.variables()]
 
     @cached_property
     def names(self) -> list[str]:
-        """The name of every variable, app by app."""
         return [name for cls in self.settings for name in cls.names()]
 
     def storages(self) -> dict[str, Any]:
-        """Return the apps' entries of Django's STORAGES."""
         return {
             name: storage
             for settings in self.settings.values()
@@ -79,7 +73,6 @@ class Environment:
 
 
 def is_set(name: str) -> bool:
-    """Whether the environment variable is set and not blank."""
     return bool(os.environ.get(name, "").strip())
 
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 UMASK = 0o077
-OTHERS = 0o077
 PASS_THROUGH = 0o011
 
 
@@ -53,13 +52,11 @@ def tighten(var_dir: Path, engines: Path) -> None:
 def _tighten(path: Path, kept: int = 0) -> None:
     with suppress(FileNotFoundError):  # a temporary file of a running process
         status = path.lstat()
-        if status.st_mode & OTHERS & ~kept and not path.is_symlink():
+        if status.st_mode & UMASK & ~kept and not path.is_symlink():
             path.chmod(status.st_mode & (0o700 | kept))
 
 
 def _pass_through_mode() -> int:
-    """Return the permissions that other users keep for var itself.
-
-    If Tailrace runs as root, the engines run as another user, who must reach their files in var.
-    """
+    """Return the permissions that other users keep for var itself: engines of root run as another
+    user, who must reach their files in var."""
     return PASS_THROUGH if os.geteuid() == 0 else 0

@@ -1,7 +1,5 @@
-"""The processes that an app adds to `make run`: `PROCESSES` in its `processes.py`.
-
-`addresses()` there returns the URLs that `make run` prints, by their names.
-"""
+"""The processes that an app adds to `make run`: `PROCESSES` in its `processes.py`. `addresses()`
+there returns the URLs to print, by their names."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

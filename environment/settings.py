@@ -1,12 +1,10 @@
-"""The base class of every app's settings: environment variables that pydantic reads and checks.
-
-An invalid variable raises no error: its default is used and the problem is recorded. So
-`manage.py check` can list all problems at once, and `tailrace.config.startup.boot` can print one
-line for each before it stops.
-"""
+"""The base class of every app's settings: environment variables that pydantic reads and checks. An
+invalid variable raises no error: its default is used and the problem is recorded, so that all
+problems are listed at once."""
 
 import ast
 import inspect
+import os
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,15 +17,13 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tailrace.environment.insecure import Insecure
-from tailrace.environment.types import Rule, by_prefix
+from tailrace.environment.types import Rule
 
 ANY_NAME = "<NAME>"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A variable with an invalid value."""
-
     name: str
     message: str
 
@@ -46,12 +42,9 @@ class Variable:
 
 
 class AppSettings(BaseSettings):
-    """The environment variables of one app: a subclass in the app's `settings.py`.
-
-    A field's name is the name of both the variable and the Django setting; if the names differ,
-    `validation_alias` is the name of the variable. Type and bounds are checked. The docs show the
-    docstring below the field, and `examples` instead of a default that depends on the machine.
-    """
+    """The environment variables of one app: a subclass in its `settings.py`. A field's name is the
+    name of the Django setting and, without `validation_alias`, of the variable. The docs show the
+    docstring below the field, and `examples` instead of a default that depends on the machine."""
 
     model_config = SettingsConfigDict(
         case_sensitive=True,
@@ -71,7 +64,6 @@ class AppSettings(BaseSettings):
         yield from ()
 
     def storages(self) -> dict[str, Any]:
-        """Return the app's entries of Django's STORAGES."""
         return {}
 
     @classmethod
@@ -96,7 +88,6 @@ class AppSettings(BaseSettings):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the variables, in the order of their declaration."""
         return [variable_name(name, field) for name, field in cls.model_fields.items()]
 
     @field_validator("*", mode="wrap")
@@ -124,24 +115,25 @@ class AppSettings(BaseSettings):
 
 
 def variable_name(name: str, field: FieldInfo) -> str:
-    """Return the name of the environment variable of a field."""
     return str(field.validation_alias or name)
 
 
 def named_variables(prefix: str) -> Any:
     """Declare a field that holds all variables `<prefix><NAME>` in a dict by NAME."""
     return Field(
-        default_factory=lambda: by_prefix(prefix),
+        default_factory=lambda: {
+            name.removeprefix(prefix): value.strip()
+            for name, value in os.environ.items()
+            if name.startswith(prefix)
+        },
         validate_default=True,
         validation_alias=prefix + ANY_NAME,
     )
 
 
 def _meanings(cls: type[BaseSettings]) -> dict[str, str]:
-    """Return the docstring below each field, by the field's name.
-
-    Pydantic could do that, but it would read the source of each class whenever a process starts.
-    """
+    """Return the docstring below each field, by its name. Pydantic would read the source of each
+    class whenever a process starts."""
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     meanings = dict.fromkeys(cls.model_fields, "")
     for field, below in pairwise(getattr(tree, "body", [])):

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import ipaddress
-import os
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -117,8 +116,6 @@ class ByHost(Rule):
 
 
 class CommaSeparated(Rule):
-    """A list separated by commas."""
-
     kind = "list, by commas"
 
     def read(self, text: str) -> list[str]:
@@ -143,8 +140,6 @@ class Networks(Rule):
 
 
 class Folder(Rule):
-    """The path of a folder; the folder need not exist."""
-
     kind = "text"
 
     def read(self, text: str) -> Path:
@@ -179,15 +174,6 @@ class Keys(Rule):
 Names = Annotated[list[str], CommaSeparated()]
 
 
-def by_prefix(prefix: str) -> dict[str, str]:
-    """Return the values of the environment variables with the prefix, by names without it."""
-    return {
-        name.removeprefix(prefix): value.strip()
-        for name, value in os.environ.items()
-        if name.startswith(prefix)
-    }
-
-
 def split(text: str) -> list[str]:
     """Return the parts between commas, stripped of blanks; empty parts are left out."""
     return [part.strip() for part in text.split(",") if part.strip()]
@@ -219,7 +205,6 @@ def _no_host(url: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether the text is 32 bytes in urlsafe base64, with or without padding."""
     try:
         padded = text + "=" * (-len(text) % 4)
         return len(base64.b64decode(padded, altchars=b"-_", validate=True)) == 32

@@ -1,8 +1,5 @@
-"""Context variables with the default values of an event's fields.
-
-The engine sets `cause` and `trace_parent` while a handler runs; a web request sets `actor` and
-`trace_parent`. `publish` uses them for events that do not set these fields.
-"""
+"""The default values of an event's fields. The engine sets `cause` and `trace_parent` while a
+handler runs; a web request sets `actor` and `trace_parent`."""
 
 from contextvars import ContextVar
 

@@ -32,8 +32,6 @@ TypeOfEvent = type[EventType]
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish."""
-
     type: type[EventType] | str
     payload: dict[str, Any] | BaseModel = field(default_factory=dict)
     source: str = LOCAL
@@ -78,7 +76,6 @@ class Recorded:
 
     @classmethod
     def from_model(cls, event: Event) -> "Recorded":
-        """Create an instance from a row of the model."""
         return cls(**{name: getattr(event, column) for name, column in _COLUMN_OF.items()})
 
     @property
@@ -87,11 +84,9 @@ class Recorded:
 
     @property
     def payload(self) -> Any:
-        """The payload as an instance of the event type's Payload, which is validated at first use.
-
-        Raises UnreadablePayload if no app declares the type, or if its current Payload does not
-        accept the recorded JSON. `raw_payload` always returns the JSON.
-        """
+        """The payload as an instance of the event type's Payload, validated at first use. Raises
+        UnreadablePayload if no app declares the type, or its current Payload does not accept the
+        recorded JSON."""
         if self._model is None:
             object.__setattr__(self, "_model", self._load())
         return self._model
@@ -175,17 +170,17 @@ def _validated(draft: NewEvent, outside: bool) -> EventRow:
     )
 
 
-_TARGETS = """source, source_id, type, schema_version, subject, payload, occurred_at, recorded_at,
-  actor, cause_id, trace_parent, problem"""
-_VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
-  coalesce(occurred_at, {clock.NOW}), {clock.NOW}, actor, cause_id, trace_parent, problem"""
+_TYPES = {
+    "source": "text", "source_id": "text", "type": "text", "schema_version": "int",
+    "subject": "text", "payload": "text", "occurred_at": "timestamptz", "actor": "text",
+    "cause_id": "bigint", "trace_parent": "text", "problem": "text",
+}  # fmt: skip
+_NAMES = ", ".join(_TYPES)
 # The rows are passed as arrays: any number of events takes one statement and one round trip.
-_ROWS = """unnest(%(source)s::text[], %(source_id)s::text[], %(type)s::text[],
-  %(schema_version)s::int[], %(subject)s::text[], %(payload)s::text[],
-  %(occurred_at)s::timestamptz[], %(actor)s::text[], %(cause_id)s::bigint[],
-  %(trace_parent)s::text[], %(problem)s::text[])"""
-_NAMES = """source, source_id, type, schema_version, subject, payload, occurred_at, actor, cause_id,
-  trace_parent, problem"""
+_ROWS = f"unnest({', '.join(f'%({name})s::{type}[]' for name, type in _TYPES.items())})"
+_TARGETS = f"{_NAMES}, recorded_at"
+_VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
+  coalesce(occurred_at, {clock.NOW}), actor, cause_id, trace_parent, problem, {clock.NOW}"""
 _RETURNED = "id, source, source_id, occurred_at, recorded_at"
 
 # For events with new source ids, which cannot conflict with others.
@@ -214,10 +209,7 @@ inserted AS (
 SELECT {_RETURNED} FROM restored, inserted
 """
 
-_COLUMNS = (
-    "source", "source_id", "type", "schema_version", "subject", "occurred_at", "actor", "cause_id",
-    "trace_parent", "problem",
-)  # fmt: skip
+_COLUMNS = _TYPES.keys() - {"payload"}
 _NUMBERS = {"schema_version", "cause_id"}
 _ROW_FIELDS = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
 
@@ -267,9 +259,6 @@ os.register_at_fork(after_in_child=_restart_ids)
 
 
 def _unique_id() -> str:
-    """Return an id that no other process makes: a random prefix of the process and a number.
-
-    It is cheaper than a random number for each event, and the ids are next to each other in an
-    index, so that inserting many events touches few of its pages.
-    """
+    """Return an id that no other process makes. It is cheaper than a random number for each event,
+    and the ids are next to each other in an index, so that many events touch few of its pages."""
     return f"{_id_prefix}-{next(_id_numbers):x}"

@@ -21,7 +21,6 @@ class Readers:
         return cls(frozenset(filter(None, users)), frozenset(filter(None, groups)))
 
     def __and__(self, other: "Readers") -> "Readers":
-        """Return the users and groups that are in both."""
         return Readers(
             self.users & other.users,
             self.groups & other.groups,

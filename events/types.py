@@ -1,7 +1,5 @@
-"""Event types: the base class, and the registry of all types.
-
-Apps declare their event types in `event_types.py`.
-"""
+"""Event types: the base class, and the registry of all types. Apps declare them in
+`event_types.py`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -80,20 +78,15 @@ class EventType(Described):
 
     @classmethod
     def actors(cls, payload: dict[str, Any]) -> set[str]:
-        """Return the logins of the users who caused the event, according to the payload.
-
-        The API refuses an event with a login other than that of the token's user.
-        """
+        """Return the logins of the users who caused the event. The API refuses an event with
+        another login than that of the token's user."""
         return set()
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the readers of each of these Recorded events, by id; None if all users are.
-
-        This method is called once for the events of all types that inherit it, so it should not use
-        `cls`. If an event is left out of the result, or the method raises an error, no user may
-        read the event: see `tailrace.events.privacy.visibility`.
-        """
+        """Return the readers of each of these Recorded events, by id; None if all users are. It is
+        called once for the events of all types that inherit it, so it should not use `cls`. If an
+        event is left out, or the method raises an error, no user may read the event."""
         return {event.id: None for event in events}
 
     @classmethod
@@ -109,10 +102,8 @@ class EventType(Described):
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Return a problem of a valid payload from outside, or an empty string.
-
-        The event still gets its jobs. Operators see it in the list of flagged events.
-        """
+        """Return a problem of a valid payload from outside, or "". The event still gets its jobs,
+        and operators see it in the list of flagged events."""
         return ""
 
 
@@ -148,7 +139,6 @@ def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
 
 
 def all_types() -> list[type[EventType]]:
-    """Return all concrete event types, sorted by name."""
     return [_registry[name] for name in sorted(_registry)]
 
 

@@ -1,9 +1,6 @@
-"""Send HTTP requests to URLs from users, with limits on time, size and IP addresses.
-
-Uses httpcore with HTTP/1.1. It follows no redirects, keeps no cookies, ignores proxies in the
-environment and does not decompress responses. Host names are looked up here, and connections are
-opened only to addresses that ssrf_guard has checked.
-"""
+"""Send HTTP requests to URLs from users, with limits on time, size and IP addresses, by httpcore
+with HTTP/1.1: without redirects, cookies, proxies and decompression. Host names are looked up here,
+and connections are opened only to addresses that ssrf_guard has checked."""
 
 import asyncio
 import contextlib
@@ -31,7 +28,6 @@ CONNECT_SECONDS = 5.0
 """Time limit to connect to an address if the host has several; then the next one is tried."""
 MAX_ADDRESSES = 3
 """Maximum number of a host's addresses that are tried."""
-MAX_CONNECTIONS = 64
 MAX_RESPONSE_BYTES = 64 * 1024
 """Maximum size of a body; the rest is not read."""
 MAX_HEADER_BYTES = 32 * 1024
@@ -94,14 +90,13 @@ class Client:
         self,
         *,
         public_only: bool = True,
-        max_connections: int | None = MAX_CONNECTIONS,
         resolve: ssrf_guard.Resolver = ssrf_guard.system_resolver,
     ) -> None:
         """`public_only=False` allows private addresses; use it only for URLs from the settings."""
         self._check = ssrf_guard.check_url if public_only else httpx.URL
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_tls(settings.WEBHOOK_CA_FILE),
-            max_connections=max_connections,
+            max_connections=None,
             keepalive_expiry=KEEPALIVE_SECONDS,
             network_backend=_Network(resolve, public_only),
         )
@@ -165,8 +160,6 @@ def retry_after(value: str) -> float | None:
 
 @dataclass(slots=True)
 class _Response:
-    """The part of a response that was received so far."""
-
     max_bytes: int
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -180,7 +173,6 @@ class _Response:
             self.headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def append(self, chunk: bytes) -> bool:
-        """Append a chunk of the body; return whether the limit is reached."""
         self.body += chunk[: self.max_bytes - len(self.body)]
         self.cut = len(self.body) >= self.max_bytes
         return self.cut
@@ -236,10 +228,8 @@ class _Network(httpcore.AsyncNetworkBackend):
 
 
 class _LimitedStream(httpcore.AsyncNetworkStream):
-    """A connection that limits the number of bytes that are received per request.
-
-    Without a limit, a server could send interim responses until the time limit of the exchange.
-    """
+    """A connection that limits the bytes that are received per request: a server could send interim
+    responses until the time limit of the exchange."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
@@ -273,11 +263,8 @@ class _LimitedStream(httpcore.AsyncNetworkStream):
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run a host look-up in a daemon thread.
-
-    The look-up may take longer than the caller waits. Threads of an executor would be joined at the
-    end of the process, which could take as long.
-    """
+    """Run a host look-up in a daemon thread. It may take longer than the caller waits, and threads
+    of an executor would be joined at the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 

@@ -3,41 +3,24 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
 
 
-class Request(Protocol):
-    """A request of a client."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers by lower-case name."""
-
-    @property
-    def body(self) -> bytes: ...
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Headers by lower-case name."""
+    body: bytes
 
 
 @dataclass(frozen=True)
 class Response:
-    """A response of the server."""
-
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     """Send only this many bytes of the body; None: the whole body."""
-
-
-@dataclass(frozen=True)
-class _Received:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
 
 
 class SampleServer(ThreadingHTTPServer):
@@ -58,7 +41,7 @@ class _Connection(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        response = self.server.respond(_Received(self.command, self.path, headers, body))
+        response = self.server.respond(Request(self.command, self.path, headers, body))
         self.send_response(response.status)
         self.send_header("Content-Length", str(len(response.body)))
         for name, value in response.headers.items():

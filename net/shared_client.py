@@ -18,7 +18,7 @@ def shared_client(*, public_only: bool) -> Client:
     if clients is None:
         clients = _clients.setdefault(asyncio.get_running_loop(), {})
     if public_only not in clients:
-        clients[public_only] = Client(public_only=public_only, max_connections=None)
+        clients[public_only] = Client(public_only=public_only)
     return clients[public_only]
 
 

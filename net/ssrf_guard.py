@@ -1,9 +1,6 @@
-"""Check URLs from users, against server-side request forgery.
-
-`check_url` checks scheme, host and port when a URL is saved, and again before each request.
-`public_addresses` is called for each connection: it looks the host up once, refuses it if any of
-its addresses is not public, and returns the checked addresses. Connections use only these.
-"""
+"""Check URLs from users, against server-side request forgery. `check_url` checks a URL when it is
+saved and before each request. `public_addresses` looks the host up once per connection and returns
+its checked addresses; no others are used."""
 
 import ipaddress
 import re

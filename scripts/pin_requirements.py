@@ -1,8 +1,6 @@
-"""Pin the dependencies of pyproject.toml in requirements.txt and requirements/, with hashes.
-
-Versions that are pinned already are kept; to upgrade one, use `--upgrade-package django`.
-pip-compile gets the lines of the extras, as it would drop the markers in pyproject.toml.
-"""
+"""Pin the dependencies of pyproject.toml in requirements.txt and requirements/, with hashes. Pinned
+versions are kept; to upgrade one, use `--upgrade-package django`. pip-compile gets the lines of the
+extras, as it would drop the markers in pyproject.toml."""
 
 import subprocess
 import sys
@@ -26,7 +24,6 @@ FLAGS = (
 
 
 def lines(project: dict[str, Any], extras: tuple[str, ...]) -> list[str]:
-    """Return the requirements of the core and of the extras, without duplicates."""
     optional = project["optional-dependencies"]
     every = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
     return list(dict.fromkeys(every))

@@ -1,15 +1,9 @@
-"""Run the tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running.
+"""Run tests on this machine's PostgreSQL, Redis and RabbitMQ: test_services.py [pytest arguments].
 
-Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
-spaces and vhosts:
-
-1. PostgreSQL with Redis as the broker, and RabbitMQ for the bus. If `make test` has recorded the
-   SQL statements of each test, a selection of tests runs that sends all of them.
-2. The tests that use the broker, with RabbitMQ as the broker.
-
-Tests that do not depend on the services run only in `make test`, and so do slow tests, unless they
-use the broker. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other
-machines.
+First with Redis as the broker, and RabbitMQ for the bus: if `make test` has recorded the SQL
+statements of each test, only a selection that sends all of them. Then the tests that use the
+broker, on RabbitMQ. Other slow tests, and tests that do not depend on services, run only in `make
+test`. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other machines.
 """
 
 import os
@@ -56,7 +50,6 @@ def main(arguments: list[str]) -> int:
 
 
 def suite(variables: dict[str, str], arguments: list[str]) -> int:
-    """Run pytest with these environment variables; return its exit status."""
     set_variables = {key: value for key, value in variables.items() if value}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments], env={**os.environ, **set_variables}
@@ -130,14 +123,12 @@ def rabbitmqctl(control: str, *command: str) -> str:
 
 
 def answers(port: int) -> bool:
-    """Whether a server listens on that port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def print_line(text: str) -> None:
-    """Print a line between the outputs of pytest."""
     print(f"test-services: {text}", flush=True)
 
 

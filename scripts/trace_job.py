@@ -1,12 +1,9 @@
 """Trace a job from `enqueue` to its settlement, and print the modules that it passes through.
 
 Usage: trace_job.py [--json] [--in-place]. A worker in this process runs a job, an event with one
-job, and an event that notifies a user. The script prints each module of which a function was
-executed, with its number of lines. It leaves out threads that belong to no job, and, because the
-same work is done twice before, everything that a process does only once.
-
-Without DATABASE_URL and BROKER_URL it uses the embedded engines. It creates a database and drops
-it; with --in-place it uses the existing database, in which its user, event types and jobs stay.
+job, and an event that notifies a user. Threads that belong to no job are left out, and, because the
+same work is done twice before, what a process does only once. With --in-place it uses the existing
+database instead of a new one, and its user, event types and jobs stay.
 """
 
 import argparse
@@ -42,7 +39,6 @@ class Recorder:
         self._until_settled: set[CodeType] = set()
 
     def watch_new_threads(self) -> None:
-        """Watch this thread, and the threads that start from now on."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 

@@ -1,8 +1,5 @@
-"""The admin of API tokens: list them, revoke them, and change which events they may record.
-
-The admin creates no tokens: whoever creates a token can act as its user. Users create their own,
-and operators use `manage.py make_token`.
-"""
+"""The admin of API tokens. It creates none: whoever creates a token can act as its user. Users
+create their own, and operators use `manage.py make_token`."""
 
 from typing import Any
 
@@ -74,7 +71,6 @@ class ApiTokenAdmin(ModelAdmin):
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiToken]) -> None:
-        """Revoke the selected tokens and log each change."""
         revoked = list(rows.filter(revoked_at=None))
         for token in revoked:
             tokens.revoke(token)

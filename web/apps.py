@@ -4,8 +4,6 @@ from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
-    """The framework of the API and the frame of the pages."""
-
     name = "tailrace.web"
     label = "tailrace_web"
     path = str(Path(__file__).parent / "pages")  # where Django looks for templates and static

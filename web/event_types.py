@@ -1,17 +1,14 @@
-"""The event types of the security log: changes of accounts, keys and permissions.
-
-No payload contains a password, token, code or secret. A login name that belongs to no user is not
-recorded either: it may be a password that was typed into the wrong field.
-"""
+"""The event types of the security log. No payload contains a password, token, code or secret, nor a
+login name that belongs to no user: it may be a password in the wrong field."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
+from tailrace.events.privacy.visibility import logins_in, logins_with
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType
 
@@ -21,21 +18,12 @@ NOT_PERSONAL = (
     "token", "scopes", "scope", "event_types", "expires_at", "feed", "endpoint",
 )  # fmt: skip
 """Payload fields that are kept when the account is deleted."""
-_BACKEND = "django.contrib.auth.backends.ModelBackend"
-
 HOLDER = "account_holder"
 """The role of the user concerned, for rare events: notified by default."""
 WATCHER = "account_watcher"
 """The role of the user concerned, for frequent events: notified if the user subscribes."""
 OFFICER = "security"
 """The role of users who may read the whole security log: notified if they subscribe."""
-
-
-def officer_names() -> list[str]:
-    """Return the logins of active users, superusers included, with permission to read the whole
-    security log."""
-    users = User.objects.with_perm(VIEW_LOG, backend=_BACKEND)
-    return list(users.values_list("username", flat=True))
 
 
 class SecurityEvent(EventType):
@@ -68,15 +56,9 @@ class SecurityEvent(EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the user concerned and the readers of the whole log, by event id.
-
-        The user is looked up by id, since logins change.
-        """
-        officers = officer_names()
-        ids = {event.id: event.raw_payload.get("user_id") for event in events}
-        users = User.objects.filter(pk__in={*ids.values()} - {None})
-        names = dict(users.values_list("pk", "username"))
-        return {id: Readers.of([*officers, names.get(user_id, "")]) for id, user_id in ids.items()}
+        """Return the user concerned and the readers of the whole log, by event id."""
+        officers, logins = logins_with(VIEW_LOG), logins_in(events, "user_id")
+        return {id: Readers.of([*officers, login]) for id, login in logins.items()}
 
 
 class _FrequentEvent(SecurityEvent):

@@ -1,10 +1,11 @@
 """Delete accounts, and mail links to choose a new password."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -13,9 +14,9 @@ from django.utils.http import urlsafe_base64_encode
 from pydantic import BaseModel
 
 from tailrace.db import clock
+from tailrace.db.query import database_now
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 from tailrace.web.accounts import deletion
-from tailrace.web.accounts.security.reset_tokens import reset_tokens
 
 TURN = timedelta(seconds=20)
 """How long one call deletes before it lets other jobs run."""
@@ -39,6 +40,16 @@ class DeleteAccount(Handler):
 
         if not deletion.delete_account(job.payload.user, interrupted):
             raise Snooze("there is more data to delete", seconds=0)
+
+
+class ResetTokens(PasswordResetTokenGenerator):
+    """Tokens of password reset links, whose age is measured by the database's clock."""
+
+    def _now(self) -> datetime:
+        return database_now().replace(tzinfo=None)
+
+
+reset_tokens = ResetTokens()
 
 
 class PasswordResetMail(Handler):

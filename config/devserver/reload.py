@@ -1,9 +1,7 @@
-"""Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`.
-
-After a change it compiles the changed files, and runs checks and migrations with the new code. If
-all succeed, it touches MARK, and `restarter` restarts web, worker and beat. If not, they keep
-running with the old code. This module imports none of the watched code.
-"""
+"""Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`. After a change
+it compiles the changed files, and runs checks and migrations with the new code. If all succeed, it
+touches MARK, and `restarter` restarts the processes. This module imports none of the watched
+code."""
 
 import os
 import subprocess
@@ -49,7 +47,6 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def changes(before: Files, now: Files) -> list[str]:
-    """Return the files that were added, changed or removed."""
     return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
 
 
@@ -87,7 +84,6 @@ def migrate() -> str:
 
 
 def watch(folder: str, mark: Path) -> None:
-    """Watch the folder until this process is stopped."""
     running = last = look(folder)
     while True:
         time.sleep(SECONDS)

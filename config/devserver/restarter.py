@@ -1,9 +1,6 @@
-"""Run a command of `make run` and restart it when the file MARK is touched:
-`python -m tailrace.config.devserver.restarter MARK SECONDS COMMAND`.
-
-For a restart the command gets SIGTERM, so that workers finish their jobs or hand them back. It is
-killed if it has not ended after SECONDS.
-"""
+"""Run a command of `make run` and restart it when the file MARK is touched: `python -m
+tailrace.config.devserver.restarter MARK SECONDS COMMAND`. The command gets SIGTERM, so that workers
+finish their jobs or hand them back, and is killed after SECONDS."""
 
 import os
 import signal
@@ -16,18 +13,14 @@ LOOK_SECONDS = 0.2
 
 
 class Restarter:
-    """Runs one command and restarts it."""
-
     def __init__(self, mark: Path, stop_seconds: float, command: str) -> None:
         self.mark, self.stop_seconds, self.command = mark, stop_seconds, command
         self.ending = False
         self.restarted = False
 
     def run(self) -> int:
-        """Run until the command ends by itself or this process is stopped; return its status.
-
-        If a restarted command ends, print a line and wait for the next change of the code.
-        """
+        """Run until the command ends by itself or this process is stopped; return its status. If a
+        restarted command ends, wait for the next change of the code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             # The command gets the signal, too: it is in the same process group.
             signal.signal(number, self._end)

@@ -35,7 +35,6 @@ class Valkey(Engine):
         """Do nothing: Valkey needs no files."""
 
     def command(self) -> list[str]:
-        """Return the command line of the server, which listens only on a Unix socket."""
         settings = {
             "port": "0",
             "unixsocket": str(self.socket),

@@ -1,9 +1,6 @@
 """The health pages, GET /healthz and GET /readyz: whether this process can serve requests.
-
-Everybody may read whether database and broker respond, and whether the verdict on the whole system
-is healthy. Causes, counts and names of queues are only for staff, and for monitoring with
-HEALTH_TOKEN. `liveness` answers whether the process lives.
-"""
+Everybody may read whether database and broker respond and whether the system is healthy; causes,
+counts and names of queues are only for staff, and for monitoring with HEALTH_TOKEN."""
 
 import hmac
 from typing import Any
@@ -46,10 +43,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def database(request: HttpRequest) -> dict[str, Any]:
-    """Return the state of PostgreSQL and, for staff and monitoring, of the jobs.
-
-    If the database is down, monitoring gets null for the fields of the jobs.
-    """
+    """Return the state of PostgreSQL and, for staff and monitoring, of the jobs: null for
+    monitoring if the database is down."""
     is_monitoring = has_token(request)
     try:
         if not is_monitoring and settings.SESSION_COOKIE_NAME not in request.COOKIES:
@@ -69,7 +64,6 @@ def database(request: HttpRequest) -> dict[str, Any]:
 
 
 def causes(now: verdict.Health) -> list[dict[str, Any]]:
-    """Return the causes for JSON, without their private parts."""
     return [
         {
             "code": cause.code,
@@ -81,7 +75,6 @@ def causes(now: verdict.Health) -> list[dict[str, Any]]:
 
 
 def details() -> dict[str, Any]:
-    """Return counts, the names of unserved queues, and the last tick."""
     tick = stats.last_tick()
     return {
         "events": stats.estimate(Event._meta.db_table),
@@ -94,7 +87,6 @@ def details() -> dict[str, Any]:
 
 
 def has_token(request: HttpRequest) -> bool:
-    """Whether the request has HEALTH_TOKEN."""
     header = request.headers.get("Authorization", "").encode()
     token = f"Bearer {settings.HEALTH_TOKEN}".encode()
     return bool(settings.HEALTH_TOKEN) and hmac.compare_digest(header, token)

@@ -5,7 +5,7 @@ The page uses no database and needs neither login nor Host header. gunicorn's ev
 thread.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -22,11 +22,9 @@ def answer_liveness(get_response: Callable[[HttpRequest], Any]) -> Callable[[Htt
     if iscoroutinefunction(get_response):
 
         async def in_event_loop(request: HttpRequest) -> HttpResponse:
-            next_answer: Awaitable[HttpResponse]
-            if request.path == PATH:
-                return _answer()
-            next_answer = get_response(request)
-            return await next_answer
+            answer: HttpResponse
+            answer = _answer() if request.path == PATH else await get_response(request)
+            return answer
 
         return in_event_loop
 

@@ -1,9 +1,7 @@
-"""Configure logging by structlog: one line per record, as JSON or as readable text.
-
-Records of the standard library (Django, Celery, gunicorn) have the same format. Each line contains
-the variables that are bound to structlog's context: event_id, job_id, claim_no, queue. Requests are
-logged with their routes, because paths contain secrets.
-"""
+"""Configure logging by structlog: one line per record, as JSON or as readable text, also for
+records of the standard library (Django, Celery, gunicorn). Lines contain the variables that are
+bound to structlog's context. Requests are logged with their routes, because paths contain
+secrets."""
 
 import logging
 import logging.config
@@ -33,10 +31,8 @@ QUIET = {
 
 
 def configure(settings: dict[str, Any]) -> None:
-    """Configure logging for this process.
-
-    `settings` is settings.LOGGING: `style` is json or console, `level` the lowest level to log.
-    """
+    """Configure logging for this process by settings.LOGGING: `style` is json or console, `level`
+    the lowest level to log."""
     shared_processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -76,18 +72,13 @@ def configure(settings: dict[str, Any]) -> None:
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": settings["level"]},
             "loggers": {
-                # Django has already added its own handlers to these loggers.
-                "django": {"handlers": [], "level": "NOTSET", "propagate": True},
-                "uvicorn.access": {
-                    "handlers": [],
-                    "level": "NOTSET",
-                    "propagate": True,
-                    "filters": ["routes"],
-                },
-                **{
-                    name: {"handlers": [], "level": level, "propagate": True}
-                    for name, level in QUIET.items()
-                },
+                # Without the handlers that Django and uvicorn have already added.
+                name: {"handlers": [], "level": level, "propagate": True, "filters": filters}
+                for name, level, filters in (
+                    ("django", "NOTSET", []),
+                    ("uvicorn.access", "NOTSET", ["routes"]),
+                    *((name, level, []) for name, level in QUIET.items()),
+                )
             },
         }
     )

@@ -1,7 +1,5 @@
-"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff.
-
-The metrics describe the whole system, not one process, so any web process can be scraped.
-"""
+"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff. They
+describe the whole system, so any web process can be scraped."""
 
 from collections.abc import Iterable
 
@@ -18,8 +16,6 @@ from tailrace.jobs.platform.inspection import metrics
 
 
 class Figures(Collector):
-    """Passes the metrics from the database to Prometheus's client library."""
-
     def collect(self) -> Iterable[Metric]:
         return metrics.current()
 

@@ -1,8 +1,5 @@
-"""The routes that logs and error reports contain instead of paths, since paths contain secrets.
-
-The route of `/feeds/me/SECRET.atom` is `/feeds/me/<str:token>.atom`. Numbers in paths are kept, as
-in `/admin/tailrace_jobs/job/7/change/`.
-"""
+"""The routes that logs and error reports contain instead of paths, since paths contain secrets:
+`/feeds/me/<str:token>.atom`. Numbers are kept, as in `/admin/tailrace_jobs/job/7/change/`."""
 
 import re
 from functools import lru_cache

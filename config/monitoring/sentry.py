@@ -1,8 +1,5 @@
-"""Error reports to Sentry, when SENTRY_DSN is set.
-
-Only the fields in the lists below are sent: no payload, header, cookie, query string, local
-variable, log line or SQL statement. Messages of exceptions are sent only for JOBS_REPORTED_ERRORS.
-"""
+"""Error reports to Sentry, when SENTRY_DSN is set: only the fields in the lists below, and messages
+of exceptions only for JOBS_REPORTED_ERRORS."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -32,7 +29,6 @@ FRAME_KEYS = frozenset(
 
 
 def start() -> None:
-    """Enable error reports if SENTRY_DSN is set."""
     if not settings.SENTRY_DSN:
         return
     # Imported here, since sentry_sdk takes 3 MB.

@@ -91,11 +91,6 @@ def secret_key_of_setup() -> str:
         return ""
 
 
-def _temporary_key() -> str:
-    """Return a random key for this process only, for commands that sign nothing."""
-    return secrets.token_urlsafe(50)
-
-
 class PlatformSettings(AppSettings):
     """Engines, web server, mail server, logs and the processes of `make run`."""
 
@@ -136,7 +131,10 @@ class PlatformSettings(AppSettings):
     HEALTH_TOKEN: str = ""
     """token with which monitoring reads counts and names of queues at /healthz and /metrics, sent
     as `Authorization: Bearer …`; empty: only staff can read them"""
-    SECRET_KEY: str = Field(default_factory=lambda: secret_key_of_setup() or _temporary_key())
+    # A random key is for this process only: for commands that sign nothing.
+    SECRET_KEY: str = Field(
+        default_factory=lambda: secret_key_of_setup() or secrets.token_urlsafe(50)
+    )
     """signs sessions and links; empty: the key in var/secret_key, which setup creates"""
     DEBUG: bool = False
     """Django's error pages, with source code: never in production"""

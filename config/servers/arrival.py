@@ -22,11 +22,9 @@ class HeadTooLarge(Exception):
 
 
 class Arrival:
-    """The part of a request that has arrived.
-
-    `until` is the deadline for the rest, by the caller's clock. `max_body` is the maximum length of
-    a body; for the paths `large_at` it is `max_large`, and a body above `max_body` counts as large.
-    """
+    """The part of a request that has arrived. `until` is the deadline for the rest, by the caller's
+    clock. The longest body is `max_body`, or `max_large` for the paths `large_at`; one above
+    `max_body` is large."""
 
     def __init__(
         self, until: float, max_body: int, max_large: int = 0, large_at: Collection[bytes] = ()

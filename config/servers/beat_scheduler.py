@@ -1,5 +1,3 @@
-"""Beat's scheduler: that of django-celery-beat, made to survive an unavailable database."""
-
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +15,8 @@ class Scheduler(DatabaseScheduler):
     """
 
     def all_as_schedule(self) -> dict[str, Any]:
-        """Return the entries of the database, or the last entries if it is unavailable.
-
-        Then the next call, a second later, reads them again.
-        """
+        """Return the entries of the database, or the last ones if it is unavailable; the next call,
+        a second later, reads them again."""
         try:
             return super().all_as_schedule()
         except (DatabaseError, InterfaceError) as error:

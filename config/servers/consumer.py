@@ -1,8 +1,5 @@
-"""Celery's message consumer without its step for delayed messages.
-
-Tailrace sends no delayed messages. On RabbitMQ, the step would create 28 more quorum queues, each
-with reserved file handles, and bind every queue to them whenever a worker starts.
-"""
+"""Celery's message consumer without its step for delayed messages, which Tailrace does not send. On
+RabbitMQ, the step would create 28 more quorum queues and bind every queue to them."""
 
 from celery.worker.consumer.consumer import Consumer as EveryConsumer
 
@@ -14,6 +11,4 @@ class _Blueprint(EveryConsumer.Blueprint):  # type: ignore[misc, valid-type]
 
 
 class Consumer(EveryConsumer):
-    """Celery's consumer without the step UNUSED."""
-
     Blueprint = _Blueprint

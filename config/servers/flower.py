@@ -1,9 +1,6 @@
-"""Flower's settings: `celery -A tailrace.config flower` reads them (config/celery.py).
-
-Flower uses basic auth, listens only on this machine and is read-only: changes are made in the
-admin, with permissions and an audit log. Flower has no setting to disable its API, so its routes
-are removed. Flower does not limit wrong passwords, so `limited` does.
-"""
+"""Flower's settings (config/celery.py): basic auth, only on this machine, and read-only, since
+changes are made in the admin, with permissions and an audit log. Flower cannot disable its API, so
+its routes are removed, and it does not limit wrong passwords, so `limited` does."""
 
 import time
 from collections import deque

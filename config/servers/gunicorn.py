@@ -24,7 +24,6 @@ class TailraceLogger(Logger):
     """Logs in the same format as the other processes, with routes instead of URLs."""
 
     def setup(self, cfg: Any) -> None:
-        """Pass all records to the root logger."""
         super().setup(cfg)
         logs.configure(settings.LOGGING)
         for log in (self.error_log, self.access_log):
@@ -32,7 +31,6 @@ class TailraceLogger(Logger):
             log.propagate = True
 
     def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any) -> None:
-        """Log one line per request, except for the health pages."""
         if environ.get("PATH_INFO") not in ("/healthz", "/readyz", liveness.PATH):
             super().access(resp, req, environ, request_time)
 

@@ -1,10 +1,7 @@
-"""gunicorn's threaded worker, hardened against slow and against very many clients.
-
-The event loop receives a whole request before a thread handles it, so a client that sends slowly
-occupies a connection but no thread. If too many requests already wait, a request is refused at
-once, so that some connections are always left for incoming requests. The health pages have their
-own threads, and the event loop itself answers the liveness page.
-"""
+"""gunicorn's threaded worker, hardened against slow and against very many clients. The event loop
+receives a whole request before a thread handles it, so a slow client occupies no thread. If too
+many requests already wait, a request is refused at once. The health pages have their own threads,
+and the event loop itself answers the liveness page."""
 
 import selectors
 import socket
@@ -59,10 +56,8 @@ class Socket(socket.socket):
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that handle requests.
-
-    `requests` is the number of requests that wait or are being handled, `most` its maximum.
-    """
+    """Threads that handle requests. At most `most` requests wait or are being handled; `requests`
+    counts them."""
 
     def __init__(self, count: int, most: int, name: str) -> None:
         super().__init__(count, name)
@@ -154,7 +149,6 @@ class Worker(ThreadWorker):
             super().on_client_socket_readable(conn, client)
 
     def _on_data(self, conn: Connection, _sock: socket.socket | None = None) -> None:
-        """Read the bytes that the client has sent so far."""
         if conn not in self.arrivals:  # completed or dropped since the event
             return
         try:
@@ -249,7 +243,6 @@ class Worker(ThreadWorker):
         self._drop(conn)
 
     def _refuse(self, conn: Connection, status: str) -> None:
-        """Send the status as the response, without a thread, and close the connection."""
         arrival = self._forget(conn)
         self.nr_conns -= 1
         if status:

@@ -15,10 +15,8 @@ from tailrace.environment.loading import is_set
 
 
 def limit_requests() -> None:
-    """Set timeouts for statements and locks on the default connection of this process.
-
-    Does nothing behind a connection pooler, where sessions cannot have settings.
-    """
+    """Set timeouts for statements and locks on the default connection of this process; not behind a
+    connection pooler, where sessions cannot have settings."""
     from django.conf import settings
 
     from tailrace.db import connections
@@ -36,37 +34,31 @@ def limit_requests() -> None:
 
 
 def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
-    """Check the settings and start the embedded engines, if they are used.
-
-    Sets a umask, so that only this user can read the files that the process writes. `own_key` says
-    what to do without SECRET_KEY: end if there is no var/secret_key either ("needed"), create
-    var/secret_key ("created"), or continue without a key ("unused"). If the process cannot run, it
-    ends with status 2 and prints one line for each wrong environment variable, or the reason.
-    """
+    """Check the settings, and start the embedded engines if they are used. Sets a umask, so that
+    only this user can read the files that the process writes. Without SECRET_KEY and
+    var/secret_key, the process ends (`own_key`: "needed"), creates the file ("created") or
+    continues ("unused"). If it cannot run, it ends with status 2 and prints one line for each wrong
+    variable, or the reason."""
     os.umask(private_files.UMASK)
     if own_key == "created" and not is_set("SECRET_KEY"):
         try:  # before the settings are read
             private_files.read_or_create(secret_key_file(), secrets.token_urlsafe(50))
         except OSError as error:
-            sys.exit(_print_errors([f"TAILRACE_VAR: {error}"]))
+            _fail(f"TAILRACE_VAR: {error}")
 
     from tailrace.config import settings
 
     if settings.env.problems:
-        sys.exit(_print_errors(map(str, settings.env.problems)))
+        _fail(*map(str, settings.env.problems))
     if own_key != "unused" and not is_set("SECRET_KEY") and not secret_key_of_setup():
-        sys.exit(
-            _print_errors(
-                [
-                    f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
-                    " `tailrace setup` once, or set SECRET_KEY to 50 random characters"
-                ]
-            )
+        _fail(
+            f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
+            " `tailrace setup` once, or set SECRET_KEY to 50 random characters"
         )
     try:
         embedded.ensure(settings.VAR_DIR, settings.EMBEDDED)
     except embedded.EngineError as error:
-        sys.exit(_print_errors([str(error)]))
+        _fail(str(error))
 
 
 WAIT_SECONDS = 2
@@ -74,11 +66,9 @@ REPEAT_SECONDS = 60
 
 
 def check_server(*, wait: bool = False) -> None:
-    """Print unknown variables, and a line if PostgreSQL cannot be used. For long-lived processes.
-
-    Ends the process with status 2 if PostgreSQL is too old. With `wait`, returns only when the
-    server answers, and repeats the line each minute. Without `wait`, returns at once.
-    """
+    """Print unknown variables, and a line if PostgreSQL cannot be used. Ends the process with
+    status 2 if it is too old. With `wait`, returns only when it answers, and repeats the line each
+    minute."""
     from tailrace.config.settings import env
     from tailrace.db.server import server_problem
     from tailrace.environment.suggest import did_you_mean
@@ -89,7 +79,7 @@ def check_server(*, wait: bool = False) -> None:
     printed_at = -math.inf
     while problem := server_problem():
         if not problem.may_pass:
-            sys.exit(_print_errors([problem.message]))
+            _fail(problem.message)
         if time.monotonic() - printed_at >= REPEAT_SECONDS:
             printed_at = time.monotonic()
             _print_errors([f"{problem.message}. Waiting for the server"])
@@ -102,21 +92,17 @@ def check_server(*, wait: bool = False) -> None:
 
 
 def explain_server_error(error: Exception) -> NoReturn:
-    """End the process with status 2 and one line if PostgreSQL cannot be used, or if migrations
-    have not been applied to the database.
-
-    Otherwise raises `error`, the error of a command.
-    """
+    """End the process with status 2 and one line if PostgreSQL cannot be used or lacks migrations.
+    Otherwise raise `error`, the error of a command."""
     from django.db import ProgrammingError
 
     from tailrace.db.server import server_problem
 
     if problem := server_problem():
-        sys.exit(_print_errors([problem.message]))
+        _fail(problem.message)
     if isinstance(error, ProgrammingError) and (names := _unapplied_migrations()):
         reason = str(error).splitlines()[0]
-        lines = [f"{len(names)} migrations are not applied ({reason}); run `tailrace migrate`"]
-        sys.exit(_print_errors(lines))
+        _fail(f"{len(names)} migrations are not applied ({reason}); run `tailrace migrate`")
     raise error
 
 
@@ -129,8 +115,11 @@ def _unapplied_migrations() -> list[str]:
     return [str(migration) for migration, _backwards in plan]
 
 
-def _print_errors(lines: Iterable[str]) -> int:
-    """Print the lines; return the exit status."""
+def _fail(*lines: str) -> NoReturn:
+    _print_errors(lines)
+    sys.exit(2)
+
+
+def _print_errors(lines: Iterable[str]) -> None:
     for line in lines:
         print(f"tailrace: {line}", file=sys.stderr)
-    return 2

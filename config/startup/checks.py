@@ -20,7 +20,6 @@ LEVELS = {"E": Error, "W": Warning, "I": Info}
 
 @register("settings")
 def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report wrong variables, and unknown variables with a suggestion."""
     from tailrace.config.settings import env
 
     return [
@@ -34,7 +33,6 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("settings")
 def check_installed_apps(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report folders that look like apps of Tailrace but are not in INSTALLED_APPS."""
     return list(apps_not_installed(PACKAGE_DIR))
 
 
@@ -55,7 +53,6 @@ def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
 
 @register("settings")
 def check_tracing(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report why no spans are sent although OpenTelemetry's variables enable them."""
     return list(tracing_problems(os.environ, tracing.is_installed))
 
 
@@ -82,7 +79,6 @@ def tracing_problems(
 
 @register("settings", deploy=True)
 def check_insecure(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report each setting that is missing or insecure in production."""
     from tailrace.config.settings import env
 
     return insecure_settings(env)
@@ -92,7 +88,7 @@ def insecure_settings(env: Environment) -> list[CheckMessage]:
     """Return a message for each rule in `insecure` of the settings classes that applies."""
     return [
         LEVELS[rule.id.rpartition(".")[2][0]](
-            f"{rule.setting}: {rule.problem.format(value)}", hint=rule.way_out, id=rule.id
+            rule.problem.format(value), hint=rule.way_out, id=rule.id
         )
         for values in env.settings.values()
         for rule in values.insecure

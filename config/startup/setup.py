@@ -1,7 +1,5 @@
-"""Set up an installation: private folders, an admin user, Flower's password.
-
-`tailrace.config.startup.boot` creates the secret key, before the settings are read.
-"""
+"""Set up an installation: private folders, an admin user, Flower's password. `boot` creates the
+secret key, before the settings are read."""
 
 import secrets
 from pathlib import Path
@@ -27,12 +25,12 @@ def flower_auth() -> str:
     )
 
 
-def make_admin(username: str = "admin") -> str | None:
-    """Create a superuser and return its password; return None if there is a superuser already."""
+def make_admin() -> str | None:
+    """Create the superuser admin; return its password, or None if there is a superuser already."""
     from django.contrib.auth.models import User
 
     if User.objects.filter(is_superuser=True).exists():
         return None
     password = secrets.token_urlsafe(12)
-    User.objects.create_superuser(username, f"{username}@localhost", password)
+    User.objects.create_superuser("admin", "admin@localhost", password)
     return password

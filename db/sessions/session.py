@@ -1,10 +1,7 @@
-"""Check that a handler's code left its database connections unchanged, or replace them.
-
-The status of a connection shows a transaction that was left open. Other changes of the session
-(settings, advisory locks, temporary tables, LISTEN, cursors WITH HOLD) are recognised in the text
-of statements that go through Django; then the connection is closed, which ends its session.
-Statements on psycopg's own connection, or within a database function, are not recognised.
-"""
+"""Check that a handler's code left its database connections unchanged, or replace them. The status
+of a connection shows an open transaction. Other changes of the session (settings, advisory locks,
+temporary tables, LISTEN, cursors WITH HOLD) are recognised in the text of statements that go
+through Django, not of those on psycopg's own connection or within a database function."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,10 +36,8 @@ class Watch:
             yield
 
     def restore(self) -> bool:
-        """Close changed connections; return whether a transaction or atomic block was left open.
-
-        A connection whose transaction was open before belongs to the caller and is not closed.
-        """
+        """Close changed connections, except in a transaction of the caller; return whether a
+        transaction or atomic block was left open."""
         left_open = False
         for connection, depth in zip(self._connections, self._depths, strict=True):
             is_open = _depth(connection) != depth or (not depth and _has_transaction(connection))
@@ -56,7 +51,6 @@ class Watch:
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Watch the statements in the block."""
     watch = Watch()
     with watch.listening():
         yield watch

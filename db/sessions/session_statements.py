@@ -63,11 +63,9 @@ def _text(sql: Any) -> str:
 
 
 def cancel_statements() -> None:
-    """Cancel the statements that this thread waits for, on any connection, and wait for their end.
-
-    For a signal handler that interrupts the thread. When this returns, each cancelled statement is
-    rolled back, or its connection is closed.
-    """
+    """Cancel the statements that this thread waits for, on any connection. For a signal handler
+    that interrupts the thread. When this returns, each is rolled back, or its connection is
+    closed."""
     for connection in connections.all(initialized_only=True):
         raw = connection.connection
         if raw is None or raw.info.transaction_status != TransactionStatus.ACTIVE:

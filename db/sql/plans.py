@@ -1,8 +1,5 @@
-"""SQL conditions that force the planner to one plan, whatever the statistics are.
-
-The plan of a prepared statement may be made while its table is empty. Then reading a whole index
-seems as cheap as looking up one row, and the plan stays in use when the table has grown.
-"""
+"""SQL conditions that force the planner to one plan. A prepared statement may be planned while its
+table is empty, when reading a whole index seems as cheap as looking up one row."""
 
 
 def probe(column: str, value: str) -> str:

@@ -34,29 +34,25 @@ class BuildsSettings(AppSettings):
     insecure = (
         Insecure(
             "tailrace.E109",
-            "BUS_WEBHOOK_SECRET",
-            "is not set, but bus backend {} needs it to sign requests",
+            "BUS_WEBHOOK_SECRET: is not set, but bus backend {} needs it to sign requests",
             lambda own: own._unsigned_buses(),
             "Set BUS_WEBHOOK_SECRET or BUS_SECRET_<NAME> to a whsec_… key that the receiver knows.",
         ),
         Insecure(
             "tailrace.W104",
-            "BUS_BACKENDS",
-            "the connection to {} is not encrypted",
+            "BUS_BACKENDS: the connection to {} is not encrypted",
             lambda own: names_without_tls(own.BUS_BACKENDS),
             "Use amqps:// or https:// URLs.",
         ),
         Insecure(
             "tailrace.W105",
-            "BUS_SOURCE_URL",
-            "the connection to the bus is not encrypted",
+            "BUS_SOURCE_URL: the connection to the bus is not encrypted",
             lambda own: lacks_tls(own.BUS_SOURCE_URL),
             "Use an amqps:// URL.",
         ),
         Insecure(
             "tailrace.W106",
-            "OBS_BACKEND_URL",
-            "the connection to {} is not encrypted",
+            "OBS_BACKEND_URL: the connection to {} is not encrypted",
             lambda own: names_without_tls(own.OBS_BACKENDS),
             "Use https:// URLs.",
         ),

@@ -16,25 +16,19 @@ def document(title: str = "Tailrace events", version: str = "1.0.0") -> dict[str
             "description": "All event types. Each event is recorded once, with a valid payload.",
         },
         "defaultContentType": "application/json",
-        "channels": {type.name: _channel(type) for type in types},
-        "operations": {f"on.{type.name}": _operation(type) for type in types},
+        "channels": {
+            name: {"address": name, "messages": {name: {"$ref": f"#/components/messages/{name}"}}}
+            for name in (type.name for type in types)
+        },
+        "operations": {
+            f"on.{type.name}": {
+                "action": "receive",
+                "channel": {"$ref": f"#/channels/{type.name}"},
+                "summary": type.description(),
+            }
+            for type in types
+        },
         "components": {"messages": {type.name: _message(type) for type in types}},
-    }
-
-
-def _channel(event_type: type[EventType]) -> dict[str, Any]:
-    name = event_type.name
-    return {
-        "address": name,
-        "messages": {name: {"$ref": f"#/components/messages/{name}"}},
-    }
-
-
-def _operation(event_type: type[EventType]) -> dict[str, Any]:
-    return {
-        "action": "receive",
-        "channel": {"$ref": f"#/channels/{event_type.name}"},
-        "summary": event_type.description(),
     }
 
 

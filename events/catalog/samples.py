@@ -1,8 +1,5 @@
-"""Create a valid sample of each event type, for documentation and for tests of webhook receivers.
-
-The value of a field is its first example, else its default if that is not empty, else a value made
-from its JSON schema and its name.
-"""
+"""Create a valid sample of each event type, for documentation and for tests of webhook receivers. A
+field's value is its first example, else its default, else made from its schema and its name."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,26 +22,19 @@ TEXTS = {
     "binary": "c2FtcGxl",
 }
 NAMES = {
-    "address": "192.0.2.1",
+    **dict.fromkeys(("author", "sender", "user", "username", "who"), "ann"),
+    **dict.fromkeys(("commenter", "member", "reviewer"), "bob"),
+    **dict.fromkeys(("link", "url"), TEXTS["uri"]),
+    "address": TEXTS["ipv4"],
     "arch": "x86_64",
-    "author": "ann",
-    "commenter": "bob",
     "group": "release-team",
     "host": "example.org",
-    "link": "https://example.org/",
-    "member": "bob",
     "package": "hello",
     "project": "devel:tools",
     "repository": "standard",
-    "reviewer": "bob",
     "scope": "events:read",
-    "sender": "ann",
     "title": "A title",
-    "url": "https://example.org/",
-    "user": "ann",
-    "username": "ann",
-    "when": "2026-10-01T12:00:00Z",
-    "who": "ann",
+    "when": TEXTS["date-time"],
 }
 """Texts for fields with these names. For other fields, the text is the name of the field."""
 

@@ -1,10 +1,7 @@
-"""The commands of Tailrace: the class `Command` in `commands/<name>.py` of its apps, or in
-`platform/commands/<name>.py`.
-
-In a project they are subcommands of one management command, `manage.py tailrace`, so that short
-names such as `jobs` and `stats` do not hide commands of the project. The program `tailrace` runs
-them directly.
-"""
+"""The commands of Tailrace: the class `Command` in `commands/<name>.py` or
+`platform/commands/<name>.py` of its apps. In a project they are subcommands of `manage.py
+tailrace`, so that short names such as `jobs` do not hide commands of the project. The program
+`tailrace` runs them directly."""
 
 import importlib
 import pkgutil
@@ -27,14 +24,11 @@ LINE = 90
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """The name of a command, the app that contains it, and its module."""
-
     name: str
     app: AppConfig
     module: str
 
     def load(self) -> BaseCommand:
-        """Import the command's module and return a new instance of its Command."""
         module = importlib.import_module(self.module)
         command: BaseCommand = module.Command()
         return command
@@ -59,7 +53,6 @@ def all_subcommands() -> dict[str, Subcommand]:
 
 
 def call_subcommand(name: str, /, *words: Any, **options: Any) -> Any:
-    """Run a Tailrace command from Python, like Django's call_command."""
     return call_command(all_subcommands()[name].load(), *words, **options)
 
 

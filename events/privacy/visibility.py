@@ -28,10 +28,8 @@ FindReaders = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
 
 
 def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
-    """Return the readers of each restricted event, by the event's id. Public events are left out.
-
-    `EventType.readers` is called once for the events of all types that inherit the same method.
-    """
+    """Return the readers of each restricted event, by its id. `EventType.readers` is called once
+    for the events of all types that inherit the same method."""
     restricted: dict[int, Readers] = {}
     by_method: dict[Any, tuple[FindReaders, list[Recorded]]] = {}
     for event in events:
@@ -51,14 +49,17 @@ def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
 
 def only_user(events: Iterable[Any], field: str) -> dict[int, Readers | None]:
     """Return the user whose id is in this field of the payload as the only reader, by event id.
+    Without such a user, the event has no readers."""
+    return {id: Readers.of([login]) for id, login in logins_in(events, field).items()}
 
-    If the field or the user is missing, the event has no readers. For event types whose events are
-    for one user.
-    """
+
+def logins_in(events: Iterable[Any], field: str) -> dict[int, str]:
+    """Return the login of the user whose id is in this field of the payload, by event id; "" if the
+    field or the user is missing. Users are looked up by id, since logins change."""
     user_of = {event.id: event.raw_payload.get(field) for event in events}
     users = User.objects.filter(pk__in={user for user in user_of.values() if user})
     names = dict(users.values_list("pk", "username"))
-    return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+    return {id: names.get(user, "") for id, user in user_of.items()}
 
 
 def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
@@ -75,15 +76,12 @@ def _find_readers(find: FindReaders, events: Sequence[Recorded]) -> Mapping[int,
 
 
 def may_read(user: User, events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of the events that the user may read."""
     return may_read_now_or_later(user, events)[0]
 
 
 def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[int], set[int]]:
-    """Return the ids of the events that the user may read, and of the undecided events.
-
-    Use this instead of `may_read` if an event that is left out now is never checked again.
-    """
+    """Return the ids of the events that the user may read, and of the undecided events, for callers
+    that never check an event again."""
     events = list(events)
     restricted = readers_of(events)
     now = {
@@ -116,10 +114,9 @@ def _group_names(user: User) -> frozenset[str]:
     return cached
 
 
-def readers_of_everything() -> list[str]:
-    """Return the logins of the active users, including superusers, who have the permission
-    `tailrace_events.view_hidden`."""
-    users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
+def logins_with(permission: str) -> list[str]:
+    """Return the logins of the active users who have the permission, superusers included."""
+    users = User.objects.with_perm(permission, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 
 

@@ -13,10 +13,8 @@ MAX_PARENTS = 100
 
 @contextmanager
 def published(rows: Sequence[EventRow]) -> Iterator[list[EventRow]]:
-    """Yield the rows with a span of this call as their parent.
-
-    Rows with the same parent share one span, whose parent is the former parent of the rows.
-    """
+    """Yield the rows with a span of this call as their parent. Rows with the same parent share one
+    span."""
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     parents = list(dict.fromkeys(row.trace_parent for row in rows))[:MAX_PARENTS]

@@ -17,10 +17,8 @@ Path = tuple[str | int, ...]
 
 def refuse_unknown_keys(model: BaseModel, given: Any) -> None:
     """Raise ValidationError if a model within this one was given a key that it does not declare.
-
-    Models are skipped if they configure `extra`, or if they have a validator that runs before the
-    fields are validated. `given` is the value from which the model was created.
-    """
+    Models that configure `extra`, or have a validator that runs before the fields', are skipped.
+    `given` is the value from which the model was created."""
     errors = [
         InitErrorDetails(
             type=PydanticCustomError(

@@ -23,8 +23,6 @@ TOO_DEEP = "payload is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A valid row of `tailrace_events_event`."""
-
     type: str
     schema_version: int
     raw_payload: dict[str, Any]
@@ -50,10 +48,8 @@ def validate(
     outside: bool,
     **envelope: Any,
 ) -> EventRow:
-    """Return the row of an event. Raises PublishError if the event is invalid.
-
-    With `outside`, an invalid event is quarantined instead, with the error as its `problem`.
-    """
+    """Return the row of an event. Raises PublishError if it is invalid; with `outside` it is
+    quarantined instead, with the error as its `problem`."""
     name = type if isinstance(type, str) else type.name
     cleaned: Any = payload
     oddity = ""

@@ -2,9 +2,10 @@
 
 from django.contrib.auth.models import User
 
+from tailrace.events.privacy.visibility import logins_with
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.types.roles import Receivers, role
-from tailrace.web.event_types import HOLDER, OFFICER, WATCHER, officer_names
+from tailrace.web.event_types import HOLDER, OFFICER, VIEW_LOG, WATCHER
 
 
 def _account_of(event: Recorded) -> Receivers:
@@ -24,4 +25,4 @@ def account_watcher(event: Recorded) -> Receivers:
 
 @role(OFFICER, by_default=False)
 def security(event: Recorded) -> Receivers:
-    return Receivers.of(officer_names())
+    return Receivers.of(logins_with(VIEW_LOG))

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError
 
-from tailrace.config.commands.scaffold.files import with_class
-from tailrace.config.commands.scaffold.names import ScaffoldError
-from tailrace.config.commands.scaffold.new_app import APPS, create_app
-from tailrace.config.commands.scaffold.new_handler import create_handler
+from tailrace.config.commands._scaffold import ScaffoldError, with_class
+from tailrace.config.commands.new_app import APPS, create_app
+from tailrace.config.commands.new_handler import create_handler
 from tailrace.events.management.subcommands import call_subcommand
 from tests.kit import ROOT
 

@@ -17,7 +17,7 @@ from tailrace.web.accounts.security.log import ENTRIES_PER_WINDOW
 from tailrace.web.accounts.security.login_throttle import ADDRESS, NAME, PAIR, TooManyAttempts
 from tailrace.web.accounts.security.request import client_address
 from tailrace.web.models import LoginThrottle
-from tailrace.web.pages import busy
+from tailrace.web.pages import error_pages
 from tests.kit import at_once
 from tests.security.accounts import RIGHT
 from tests.web.visitor import words
@@ -291,7 +291,7 @@ def test_forty_logins_at_once_leave_the_web_free(ann, settings, monkeypatch) -> 
     answers = at_once(12, login)
     refused = [answer for answer in answers if answer[0] == 503]
     assert len(refused) >= 12 - 2 * settings.PASSWORD_HASHES_AT_ONCE
-    assert {retry for _, retry, _ in refused} == {str(busy.RETRY_AFTER)}
+    assert {retry for _, retry, _ in refused} == {str(error_pages.RETRY_AFTER)}
     # Who was refused has lost no try.
     slots = LoginThrottle.objects.filter(slot__startswith="pair:", failures__gt=0)
     assert slots.count() == 12 - len(refused)

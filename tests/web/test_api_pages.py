@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils.safestring import SafeString
 
-from tailrace.web.api.docs.fields import Schemas
+from tailrace.web.api.docs.fields import Schemas, prose
 from tailrace.web.api.docs.pages import reference
-from tailrace.web.api.docs.prose import paragraphs, prose
+from tailrace.web.api.docs.reference import paragraphs
 from tailrace.web.api.site import api
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor

@@ -1,8 +1,5 @@
-"""Kinds of keys that give access for a user without a session, such as API tokens and feeds.
-
-An app declares its kinds as `ACCESS_KEYS` in its `access_keys.py`, so that a user can revoke all
-keys at once.
-"""
+"""Kinds of keys that give access without a session, such as API tokens and feeds: `ACCESS_KEYS` in
+an app's `access_keys.py`, so that a user can revoke all keys at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,8 +11,6 @@ from tailrace.environment.discovery import import_modules
 
 @dataclass(frozen=True, slots=True)
 class AccessKeys:
-    """One kind of access keys."""
-
     name: str
     title: str
     """The plural that pages show: `API tokens`."""
@@ -24,6 +19,5 @@ class AccessKeys:
 
 
 def all_access_keys() -> Iterator[AccessKeys]:
-    """Yield the kinds of keys of all apps."""
     for module in import_modules("access_keys"):
         yield from getattr(module, "ACCESS_KEYS", ())

@@ -41,10 +41,8 @@ def request_deletion(user: User) -> None:
 
 
 def delete_account(user_id: int, interrupted: Callable[[], bool] = lambda: False) -> bool:
-    """Delete a closed account; return False if `interrupted` returned true before the end.
-
-    Does nothing if the account is active (again) or does not exist.
-    """
+    """Delete a closed account; return False if `interrupted` returned true before the end. An
+    active account is not deleted."""
     while user := User.objects.filter(pk=user_id, is_active=False).first():
         for data in all_personal_data():
             while data.delete(user):

@@ -1,7 +1,5 @@
-"""The base class of personal data that apps store and can delete.
-
-An app declares its subclasses in its `personal_data.py`.
-"""
+"""The base class of personal data that apps store and can delete, as declared in
+`personal_data.py`."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -22,11 +20,9 @@ class PersonalData(Described):
     """Models whose rows are deleted, each with the lookup of the user: `{Feed: "user"}`."""
 
     def delete(self, user: User) -> int:
-        """Delete a batch in one short transaction; return the number of rows, 0 if none is left.
-
-        It is called until it returns 0, and again after a crash. Data outside of the database is
-        deleted by a job that is enqueued in the transaction.
-        """
+        """Delete a batch in one short transaction; return the number of rows, 0 if none is left. It
+        is called until it returns 0, and again after a crash. Files are deleted by a job that it
+        enqueues."""
         for model, lookup in self.rows.items():
             rows = model._default_manager.filter(**{lookup: user})
             if ids := list(rows.values_list("pk", flat=True)[:BATCH]):
@@ -35,6 +31,5 @@ class PersonalData(Described):
 
 
 def all_personal_data() -> list[PersonalData]:
-    """Return an instance of each subclass of all installed apps."""
     import_modules("personal_data")
     return [cls() for cls in subclasses(PersonalData)]

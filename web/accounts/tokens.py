@@ -45,10 +45,8 @@ class WrongToken(ValueError):
 
 @cache
 def scopes() -> dict[str, str]:
-    """Return the meanings of all scopes, by scope, as declared in the `api` modules of the apps.
-
-    Raises ValueError if two apps declare different meanings of a scope.
-    """
+    """Return the meanings of all scopes, as declared in the `api` modules of the apps. Raises
+    ValueError if two apps declare different meanings of a scope."""
     meanings: dict[str, str] = {}
     for module in import_modules("api"):
         for scope, meaning in getattr(module, "scopes", {}).items():
@@ -66,15 +64,10 @@ def make(
     event_types: Iterable[str] = (),
     event_source: str = "",
 ) -> tuple[ApiToken, str]:
-    """Create a token with these scopes that expires after `days` (None: never).
-
-    With the scope events:write, the token may record only events of `event_types` (names of types
-    and families), with the source `event_source`.
-
-    Returns the token and its text, which is not stored. Raises WrongToken if a scope or an event
-    type is unknown, there is no scope, the name is empty, events:write lacks event types or a
-    source, or the user has MAX_TOKENS tokens.
-    """
+    """Create a token with these scopes that expires after `days` (None: never); return it and its
+    text, which is not stored. With the scope events:write it may record only events of
+    `event_types` (names of types and families), with the source `event_source`. Raises WrongToken
+    if one of these is invalid or missing, or the user has MAX_TOKENS tokens."""
     granted, known = sorted(set(granted)), scopes()
     for scope in granted:
         if scope not in known:
@@ -176,7 +169,6 @@ def find(text: str) -> ApiToken | None:
 
 
 def active(user: User) -> list[ApiToken]:
-    """Return the user's tokens that are not revoked, newest first."""
     return list(ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id"))
 
 

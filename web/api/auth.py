@@ -1,9 +1,8 @@
-"""Authentication of API requests, with checks of scopes, permissions and rate limits.
+"""Authentication of API requests, with checks of scopes, permissions and rate limits. A program
+sends a token, whose scopes limit the operations, a signed-in browser Django's CSRF token for
+changes. In both cases the user needs the permissions of the operation."""
 
-A program sends a token, whose scopes limit the operations. A signed-in browser needs no scopes, but
-Django's CSRF token for changes. In both cases the user needs the permissions of the operation.
-"""
-
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,11 +11,12 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.utils import check_csrf
 
-from tailrace.web.accounts import tokens
+from tailrace.jobs.destinations.rate_limit import Taken
+from tailrace.web.accounts import budget, tokens
 from tailrace.web.accounts.security import required_factor
 from tailrace.web.accounts.security.log import record_some
-from tailrace.web.api.problems import Problem
-from tailrace.web.api.requests import rate_limit, request_body
+from tailrace.web.api.problems import Problem, too_many_requests
+from tailrace.web.api.requests import request_body
 from tailrace.web.event_types import ScopeRefused
 from tailrace.web.models import ApiToken
 from tailrace.web.pages import confirmation
@@ -41,18 +41,16 @@ class ApiRequest(HttpRequest):
     auth: Caller
     parsed: Any
     """The parsed JSON body."""
+    rate_limit_headers: dict[str, str]
     makes_secret: bool
     """Whether the response contains a secret."""
 
 
 class Needs:
-    """Requires the scope and all of the permissions.
-
-    The checks run in the order of their statuses: 401, 429, 403, 413, 411, 415, 400. `files` is for
-    operations that read the body themselves: it returns the maximum Content-Length and the name of
-    the setting, and a longer body is refused before it is read. `cost` is the cost of a request in
-    the rate limit; an ordinary request costs 1.
-    """
+    """Requires the scope and all of the permissions. The checks run in the order of their statuses:
+    401, 429, 403, 413, 411, 415, 400. `files` is for operations that read the body themselves: it
+    returns the maximum Content-Length and the name of its setting. `cost` counts in the rate
+    limit."""
 
     def __init__(
         self,
@@ -83,7 +81,9 @@ class Needs:
 
     def _check_rights(self, caller: Caller) -> None:
         if caller.token is not None and self.scope not in caller.token.scopes:
-            _record_refused(caller.token, self.scope)
+            fields = {"token_name": caller.token.name, "scope": self.scope}
+            key, token = f"scope_refused:{caller.token.pk}", caller.token.pk
+            record_some(key, ScopeRefused, caller.user, token=token, **fields)
             challenge = f'Bearer error="insufficient_scope", scope="{self.scope}"'
             raise Problem(
                 403,
@@ -97,18 +97,23 @@ class Needs:
 
 
 def count(request: HttpRequest, cost: float) -> None:
-    """Take the cost from the budgets of the caller. Raises a 429 problem if they are too small.
+    """Take the cost from the budgets of the caller, also for costs beyond the `cost` of `Needs`.
+    Raises a 429 problem if they are too small. Sets `request.rate_limit_headers`."""
+    user, token = caller(request).user.pk, caller(request).token
+    try:
+        _set_limit_headers(request, budget.spend(user, token.pk if token else None, cost))
+    except budget.BudgetExceeded as error:
+        _set_limit_headers(request, error.taken)
+        raise too_many_requests(str(error), error.wait) from None
 
-    An operation calls this for costs beyond the `cost` of its `Needs`.
-    """
-    api_caller = caller(request)
-    token = api_caller.token.pk if api_caller.token else None
-    rate_limit.count_request(request, api_caller.user.pk, token, cost)
 
-
-def _record_refused(token: ApiToken, scope: str) -> None:
-    fields = {"token": token.pk, "token_name": token.name, "scope": scope}
-    record_some(f"scope_refused:{token.pk}", ScopeRefused, token.user, **fields)
+def _set_limit_headers(request: HttpRequest, taken: Taken) -> None:
+    bucket = taken.bucket
+    reset = math.ceil(taken.wait or (bucket.burst - taken.left) / bucket.rate)
+    cast(ApiRequest, request).rate_limit_headers = {
+        "RateLimit-Policy": f'"api";q={bucket.burst:g};w={math.ceil(bucket.burst / bucket.rate)}',
+        "RateLimit": f'"api";r={math.floor(taken.left)};t={reset}',
+    }
 
 
 def permission_missing(user: User, permission: str) -> Problem:
@@ -118,10 +123,8 @@ def permission_missing(user: User, permission: str) -> Problem:
 
 def require_recent_login(request: HttpRequest) -> None:
     """Raise a 403 problem if the user has not entered the password in the last ten minutes.
-
-    Operations call this before they create a secret, since a session may be stolen. The response,
-    which contains the secret, is not stored for an Idempotency-Key.
-    """
+    Operations call this before they create a secret, since a session may be stolen. The response is
+    not stored for an Idempotency-Key."""
     cast(ApiRequest, request).makes_secret = True
     if caller(request).token is None and not confirmation.is_confirmed(request):
         detail = (
@@ -132,7 +135,6 @@ def require_recent_login(request: HttpRequest) -> None:
 
 
 def caller(request: HttpRequest) -> Caller:
-    """Return the authenticated caller of the request."""
     return cast(ApiRequest, request).auth
 
 

@@ -1,7 +1,5 @@
-"""The errors of a request, each with the part of the request that is wrong.
-
-The part is a JSON pointer (RFC 6901) to a field of the body, or the name of a parameter or header.
-"""
+"""The errors of a request, each with its wrong part: a JSON pointer (RFC 6901) to a field of the
+body, or the name of a parameter or header."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,15 +30,11 @@ class Fault(Out):
 
     def place(self) -> str:
         """Return the wrong part in a readable form, such as `payload/title`; "": the whole body."""
-        return (
-            (self.pointer or "").removeprefix("#").strip("/")
-            or self.parameter
-            or (self.header or "")
-        )
+        field = (self.pointer or "").removeprefix("#").strip("/")
+        return field or self.parameter or self.header or ""
 
 
 def pointer(location: Sequence[Any]) -> str:
-    """Return the JSON pointer to the field of the body with this path."""
     escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return quote("#" + "".join(f"/{part}" for part in escaped), safe="#" + _FRAGMENT)
 
@@ -59,12 +53,10 @@ def in_header(name: str, detail: str) -> Fault:
 
 
 def of_pydantic(error: pydantic.ValidationError, body: Any) -> list[Fault]:
-    """Return the errors that a Pydantic model raised for a body."""
     return [in_body(field.detail, *field.path) for field in field_errors(error, body)]
 
 
 def of_model(error: ModelError) -> list[Fault]:
-    """Return the errors of a model's full_clean, field by field."""
     errors = error.error_dict if hasattr(error, "error_dict") else {"__all__": error.error_list}
     return [
         in_body(message, *([] if field == "__all__" else [field]))

@@ -1,11 +1,8 @@
-"""The Idempotency-Key of every POST: a request that is sent repeatedly is carried out once.
-
-The key is stored after the request was validated and before the operation runs. The response is
-stored encrypted and returned to a repeated request. After an error the key is deleted, so that the
-request can be sent again. Responses with a secret are never stored. Operations that declare the
-header themselves store the key in their own transaction; operations that create a job use
-`tailrace.jobs.platform.requests` for that.
-"""
+"""The Idempotency-Key of every POST: a request that is sent repeatedly is carried out once. The key
+is stored between validation and operation, and deleted after an error. The response is stored
+encrypted, unless it contains a secret, and returned to a repeated request. Operations that declare
+the header themselves store the key in their own transaction, those that create a job by
+`tailrace.jobs.platform.requests`."""
 
 import hashlib
 import inspect
@@ -138,9 +135,7 @@ def _encrypted_answer(request: HttpRequest, response: HttpResponseBase) -> str:
 
 def _begin(request: HttpRequest, key: str) -> HttpResponse | None:
     """Store the key for this request and return None, or return the stored response of the key.
-
-    Raises a Problem if the key belongs to another request, or its request has no stored response.
-    """
+    Raises a Problem if it belongs to another request, or has no stored response."""
     try:
         _check(key)
     except ValueError as error:
@@ -189,10 +184,8 @@ def _answer_of(row: AnsweredRequest) -> HttpResponse:
             " a secret or was too long"
         )
         raise Problem(409, detail, kind="key-done", headers=location)
-    response = HttpResponse(text, "application/json", status=row.status)
-    for name, value in {**location, REPLAYED: "true"}.items():
-        response[name] = value
-    return response
+    headers = {**location, REPLAYED: "true"}
+    return HttpResponse(text, "application/json", status=row.status, headers=headers)
 
 
 def _digest(request: HttpRequest) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 from django.db.models import Model, QuerySet
 from pydantic import BaseModel, ConfigDict, Field
 
-from tailrace.db.pagination import page_by_id, page_by_time
+from tailrace.db.pagination import page_of_rows
 from tailrace.web.api.schemas import Out
 
 T = TypeVar("T")
@@ -41,10 +41,7 @@ def newest_first(
     rows: QuerySet[M], params: PageParams, out: Callable[[M], T], *, time_column: str = ""
 ) -> Page[T]:
     """Return a page of the rows, sorted by id or by a time column, newest first."""
-    if time_column:
-        page, cursor = page_by_time(rows, time_column, params.cursor, params.limit)
-    else:
-        page, cursor = page_by_id(rows, params.cursor, params.limit)
+    page, cursor = page_of_rows(rows, params.cursor, params.limit, time_column)
     return Page(items=[out(row) for row in page], next=cursor or None)
 
 

@@ -21,7 +21,7 @@ from tailrace.db.pagination import InvalidCursor
 from tailrace.web.api import faults
 from tailrace.web.api.faults import Fault
 from tailrace.web.api.schemas import Out
-from tailrace.web.pages.busy import waited_too_long
+from tailrace.web.pages.error_pages import waited_too_long
 
 M = TypeVar("M", bound=Model)
 
@@ -105,7 +105,6 @@ def of_faults(errors: Sequence[Fault], kind: str = "invalid") -> Problem:
 
 
 def wrong_body(detail: str, kind: str = "invalid") -> Problem:
-    """Return a 422 about the whole body."""
     return of_faults([faults.in_body(detail)], kind)
 
 
@@ -140,12 +139,10 @@ def find_row(rows: QuerySet[M], id: int, what: str) -> M:
 
 
 def of_model(error: ModelError) -> Problem:
-    """Return the errors of a model's full_clean, field by field."""
     return of_faults(faults.of_model(error))
 
 
 def register(api: NinjaAPI) -> None:
-    """Make the API answer each exception of an operation with a problem."""
     problems: dict[type[Exception], Callable[[Any], Problem]] = {
         Problem: lambda problem: problem,
         InvalidCursor: lambda error: wrong_parameter(str(error), "not a cursor of this list"),

@@ -1,9 +1,6 @@
-"""The API, assembled from the `api` modules of the apps.
-
-A module declares `routers`, a dict of ninja's Routers by path below /api; `scopes`, a dict of the
-meanings of its token scopes; and optionally `webhooks`, a function that returns the WebhookMessages
-that the app sends.
-"""
+"""The API, assembled from the `api` modules of the apps: `routers`, a dict of ninja's Routers by
+path below /api; `scopes`, a dict of the meanings of its token scopes; and optionally `webhooks`, a
+function that returns the WebhookMessages that the app sends."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property

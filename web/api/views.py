@@ -42,7 +42,6 @@ def api_view(view: View) -> View:
 
 
 def api_pattern(pattern: Any) -> Any:
-    """Wrap the view of a URL pattern."""
     pattern.callback = api_view(pattern.callback)
     return pattern
 

@@ -55,10 +55,8 @@ def check_password(user: User, password: str) -> None:
 
 
 def confirmed(view: View) -> View:
-    """Decorate a view: a POST asks for the password unless the user confirmed it recently.
-
-    The password form contains the posted fields, so the user need not enter them again.
-    """
+    """Decorate a view: a POST asks for the password unless the user confirmed it recently. The
+    password form keeps the posted fields."""
 
     @sensitive_post_parameters(FIELD)
     @wraps(view)

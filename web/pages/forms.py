@@ -16,8 +16,6 @@ class PageForm(forms.BaseForm):
 
 
 class PasswordForm(PageForm, forms.Form):
-    """Asks the user for their password again."""
-
     password = forms.CharField(
         strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
     )
@@ -33,8 +31,6 @@ class PasswordForm(PageForm, forms.Form):
 
 
 class CodeForm(PageForm, forms.Form):
-    """Asks for a code of an authenticator app."""
-
     code = forms.CharField(
         max_length=50,
         widget=forms.TextInput({"autocomplete": "one-time-code", "spellcheck": "false"}),

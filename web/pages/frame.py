@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
+from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -15,14 +17,13 @@ from django.views.decorators.cache import never_cache
 
 from tailrace.web.accounts import budget
 from tailrace.web.accounts.time_zones import zone_of
+from tailrace.web.pages.headers import CONTENT_SECURITY_POLICY
 from tailrace.web.pages.menu import page_links
 
 View = Callable[..., HttpResponseBase]
 
 
 class PersonRequest(HttpRequest):
-    """The request of a signed-in user."""
-
     user: User
 
 
@@ -68,9 +69,8 @@ def for_everybody(view: View) -> View:
         try:
             budget.spend_of_address(request)
         except budget.BudgetExceeded as error:
-            response = HttpResponse("Too many requests\n", "text/plain", status=429)
-            response["Retry-After"] = str(math.ceil(error.wait))
-            return response
+            retry = {"Retry-After": str(math.ceil(error.wait))}
+            return HttpResponse("Too many requests\n", "text/plain", status=429, headers=retry)
         return view(request, *args, **kwargs)
 
     return wrapped
@@ -97,11 +97,39 @@ def show(
     request: PersonRequest,
     template: str,
     context: Mapping[str, Any] | None = None,
-    status: int = 200,
+    status: int | None = None,
 ) -> HttpResponse:
-    """Render a page whose template extends `tailrace/web/frame.html`."""
-    frame_context = {"links": page_links(request), **(context or {})}
-    return render(request, template, frame_context, status=status)
+    """Render a page whose template extends `tailrace/web/frame.html`. By default, the status is 422
+    if the form in the context has errors, else 200."""
+    context = context or {}
+    if status is None:
+        form = context.get("form")
+        status = 422 if isinstance(form, BaseForm) and form.errors else 200
+    return render(request, template, {"links": page_links(request), **context}, status=status)
+
+
+def show_with_map(
+    request: PersonRequest, template: str, context: Mapping[str, Any], *, tiles: str, credit: str
+) -> HttpResponse:
+    """Show a page that may load map tiles from their host. `tiles` is their URL template (empty:
+    the base map of this site) and `credit` their attribution, for the template."""
+    response = show(request, template, {**context, "tiles": tiles, "credit": credit})
+    if tiles:
+        parts = urlsplit(tiles)
+        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.replace(
+            "img-src 'self'", f"img-src 'self' {parts.scheme}://{parts.netloc}"
+        )
+    return response
+
+
+def show_form(request: HttpRequest, template: str, form: BaseForm, wait: int = 0) -> HttpResponse:
+    """Render a form for users who are not signed in: status 422 if it has errors, or 429 if the
+    client has to wait for `wait` seconds."""
+    status = 429 if wait else 422 if form.is_bound else 200
+    response = render(request, template, {"form": form}, status=status)
+    if wait:
+        response["Retry-After"] = str(wait)
+    return response
 
 
 def by_htmx(request: HttpRequest) -> bool:

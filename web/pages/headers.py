@@ -1,15 +1,10 @@
-"""Security headers of all responses, error pages included.
-
-A view may set its own Content-Security-Policy or Permissions-Policy.
-X-Frame-Options, X-Content-Type-Options, Referrer-Policy and Cross-Origin-Opener-Policy are set by
-Django's own middleware.
-"""
-
-from collections.abc import Callable
+"""Security headers of all responses, error pages included, besides those of Django's own
+middleware. A view may set its own Content-Security-Policy or Permissions-Policy."""
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -26,14 +21,14 @@ PERMISSIONS_POLICY = ", ".join(
 )  # fmt: skip
 
 
-class SecurityHeaders:
+class SecurityHeaders(MiddlewareMixin):
     """Middleware that sets the headers. It is the outermost one, so that it sees all responses."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
+    async_capable = False
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
         if not (settings.DEBUG and response.status_code in (404, 500)):  # Django's debug pages
             response.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.setdefault("Permissions-Policy", PERMISSIONS_POLICY)

@@ -1,8 +1,5 @@
-"""Page links and sections of the admin's sidebar, which apps declare in their `menu` module.
-
-The module may have `PAGE_LINKS`, a sequence of PageLink; `ADMIN_MENU`, an AdminSection; and
-`time_zone_of(user)`, which returns the name of the user's time zone, or None.
-"""
+"""What apps declare in their `menu` module: `PAGE_LINKS`, a sequence of PageLink; `ADMIN_MENU`, an
+AdminSection; and `time_zone_of(user)`, which returns the name of the time zone, or None."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +13,6 @@ from tailrace.environment.discovery import import_modules
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link in the header of every page."""
-
     title: str
     view: str
     """The name of the URL, with its namespace: `news:latest`."""
@@ -47,8 +42,6 @@ class AdminLink:
 
 @dataclass(frozen=True, slots=True)
 class AdminSection:
-    """A titled group of links in the sidebar of the admin."""
-
     title: str
     links: Sequence[AdminLink]
 

@@ -23,13 +23,9 @@ class FileTooLarge(UploadRejected):
 
 
 class QuotaExceeded(UploadRejected):
-    """The upload would exceed a quota of the user."""
-
     status, kind = 409, "too-many"
 
 
 class StorageUnavailable(OSError):
-    """The storage cannot write files now."""
-
     def __init__(self, error: OSError) -> None:
         super().__init__(f"files cannot be stored now: {error.strerror or error}")

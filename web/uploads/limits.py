@@ -40,9 +40,7 @@ def check_count(field: str, count: int, noun: str, setting: str, advice: str = "
 
 def check_space(field: str, used: int, size: int, setting: str, advice: str = "") -> None:
     """Raise QuotaExceeded if the user's files have `used` bytes and may not grow by `size` bytes.
-
-    The setting has the limit in gigabytes; with 0 there is no limit.
-    """
+    The setting is in gigabytes; 0: no limit."""
     most = getattr(settings, setting)
     if most and used + size > most * GIGABYTE:
         message = (

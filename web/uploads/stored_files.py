@@ -23,7 +23,6 @@ class StoredFiles:
         return storages[self._name]
 
     def new_key(self, suffix: str = "") -> str:
-        """Return a random key in the folder."""
         name = secrets.token_hex(16)
         return f"{self.folder}/{name[:2]}/{name}{suffix}"
 
@@ -52,7 +51,6 @@ class StoredFiles:
         return True
 
     def open(self, key: str) -> Any:
-        """Open the file for reading. Raises FileNotFoundError."""
         return self.storage.open(key)
 
     def written_at(self, key: str) -> datetime | None:

@@ -10,8 +10,7 @@ from django.views.decorators.http import require_GET
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.pages.map import show_with_map
 from tailrace.web.pages.frame import PersonRequest, for_person
-from tailrace.web.pages.lists import list_page, live_address
-from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 
 MAX_ACTIVE = 200
 FINALIZED_PAGE_SIZE, PHOTOS_PAGE_SIZE = 30, 60

@@ -11,8 +11,7 @@ from tailrace.domains.photos.models.visibility import visible_photos
 from tailrace.domains.photos.uploads.pictures.picture_response import picture_response
 from tailrace.domains.photos.uploads.quotas import usage_of
 from tailrace.web.pages.frame import PersonRequest, for_person, show, within_budget
-from tailrace.web.pages.lists import list_page, live_address
-from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 
 PAGE_SIZE = 60
 IMAGE_COST = 0.1

@@ -9,8 +9,7 @@ from django.urls import reverse
 
 from tailrace.domains.protection.platform.menu import TABS
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.pages.lists import live_address
-from tailrace.web.pages.live import render_live
+from tailrace.web.pages.lists import live_address, render_live
 
 SECONDS = 3
 """Seconds between two updates of a live part."""

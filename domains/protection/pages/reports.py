@@ -31,8 +31,7 @@ from tailrace.domains.protection.services.reports.sections import all_sections
 from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
-from tailrace.web.pages.lists import list_page
-from tailrace.web.pages.live import live_response
+from tailrace.web.pages.lists import list_page, live_response
 from tailrace.web.uploads.download import download_response
 
 DOWNLOAD_COST = 2

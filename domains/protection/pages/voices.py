@@ -17,8 +17,7 @@ from tailrace.domains.protection.services.voices.wav import MOST_BYTES, MOST_SEC
 from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
-from tailrace.web.pages.lists import list_page
-from tailrace.web.pages.live import live_response
+from tailrace.web.pages.lists import list_page, live_response
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST
 from tailrace.web.uploads.page import errors_in, upload_page

@@ -23,8 +23,7 @@ from tailrace.events.models import Event
 from tailrace.jobs.platform.inspection.details.chain import Chain, chain_of
 from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.pages.lists import list_page
-from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.lists import list_page, live_response, render_live
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page

@@ -25,7 +25,7 @@ from tailrace.jobs.models import Job
 from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.lists import live_response, render_live
 
 PAGE_SIZE = 50
 SECONDS, SECONDS_WHEN_DONE = 2, 30

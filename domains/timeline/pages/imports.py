@@ -31,8 +31,7 @@ from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show
-from tailrace.web.pages.lists import list_page, live_address
-from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 
-from tailrace.web.pages import map
+from tailrace.web.pages import frame
 from tailrace.web.pages.frame import PersonRequest
 
 
@@ -14,7 +14,7 @@ def show_with_map(
     request: PersonRequest, template: str, context: Mapping[str, Any]
 ) -> HttpResponse:
     """Return a page with a map that has the tiles of TIMELINE_TILES_URL."""
-    return map.show_with_map(
+    return frame.show_with_map(
         request,
         template,
         context,

@@ -12,8 +12,7 @@ class PushSettings(AppSettings):
     insecure = (
         Insecure(
             "tailrace.I101",
-            "VAPID_PRIVATE_KEY",
-            "is not set, so no push messages are sent",
+            "VAPID_PRIVATE_KEY: is not set, so no push messages are sent",
             lambda own: not own.VAPID_PRIVATE_KEY,
             "Create a key with `manage.py make_vapid_keys`.",
         ),

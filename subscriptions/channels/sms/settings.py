@@ -14,15 +14,13 @@ class SmsSettings(AppSettings):
     insecure = (
         Insecure(
             "tailrace.W103",
-            "SMS_URL",
-            "is not https",
+            "SMS_URL: is not https",
             lambda own: lacks_tls(own.SMS_URL),
             "Set it to the https:// URL of the service.",
         ),
         Insecure(
             "tailrace.I102",
-            "SMS_URL",
-            "is not set, so no text messages are sent",
+            "SMS_URL: is not set, so no text messages are sent",
             lambda own: not own.SMS_URL,
             "Set it to https://…/2010-04-01/Accounts/<SID>/Messages.json.",
         ),

@@ -14,15 +14,13 @@ class WebhookSettings(AppSettings):
     insecure = (
         Insecure(
             "tailrace.E117",
-            "WEBHOOK_ALLOW_HTTP",
-            "allows to send payloads unencrypted",
+            "WEBHOOK_ALLOW_HTTP: allows to send payloads unencrypted",
             lambda own: own.WEBHOOK_ALLOW_HTTP,
             "Remove it; endpoints need an https:// URL.",
         ),
         Insecure(
             "tailrace.E118",
-            "WEBHOOK_ALLOWED_NETWORKS",
-            "{} contains this machine or its cloud's metadata service",
+            "WEBHOOK_ALLOWED_NETWORKS: {} contains this machine or its cloud's metadata service",
             lambda own: internal_networks(own.WEBHOOK_ALLOWED_NETWORKS),
             "List only the networks of the receivers, e.g. 10.20.0.0/16.",
         ),

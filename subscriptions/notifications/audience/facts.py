@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from tailrace.events.catalog.topics import topic_names
-from tailrace.events.privacy.visibility import readers_of, readers_of_everything
+from tailrace.events.privacy.visibility import VIEW_HIDDEN, logins_with, readers_of
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType
@@ -60,7 +60,7 @@ def facts_of(
     facts = Facts()
     events = [event for event in events if event.event_type is not None]
     restricted = readers_of(events) if restricted is None else restricted
-    readers_of_all = readers_of_everything() if restricted else []
+    readers_of_all = logins_with(VIEW_HIDDEN) if restricted else []
     types: dict[str, type[EventType]] = {}
     for event in events:
         if event.event_type is None:

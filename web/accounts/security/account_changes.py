@@ -1,9 +1,6 @@
-"""Record changes of users, groups and permissions in the security log.
-
-New passwords and flags are always recorded. New and deleted accounts, and changes of groups and
-permissions, are recorded only if a request makes them, not a command or a shell. Changes that
-bypass Django's signals are not recorded: `QuerySet.update`, `bulk_create`, SQL.
-"""
+"""Record changes of users, groups and permissions in the security log. Passwords and flags are
+always recorded; accounts, groups and permissions only if a request changes them, not a command or a
+shell. Changes that bypass Django's signals are not: `QuerySet.update`, `bulk_create`, SQL."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,5 @@
-"""Write the security log: each entry is an event and a line in the application log.
-
-Call `record` in the transaction of the change, so that the change and its entry are committed or
-rolled back together.
-"""
+"""Write the security log: each entry is an event and a line in the application log. Call `record`
+in the transaction of the change, so that both are committed or rolled back together."""
 
 from typing import Any
 
@@ -37,10 +34,8 @@ def record(event_type: type[SecurityEvent], user: User | None = None, **fields: 
 def record_some(
     key: str, event_type: type[SecurityEvent], user: User | None = None, **fields: Any
 ) -> None:
-    """Record the event, at most ENTRIES_PER_WINDOW times an hour for each `key`.
-
-    Use it for events that strangers can cause at will, so that they cannot fill the log.
-    """
+    """Record the event, at most ENTRIES_PER_WINDOW times an hour for each `key`: for events that
+    strangers can cause at will."""
     name = f"security:{key}"
     with transaction.atomic():
         if take_from_window({name: 1}, ENTRIES_PER_WINDOW, WINDOW_SECONDS)[name]:

@@ -111,16 +111,18 @@ def attempt(limits: Iterable[tuple[Limit, str]], own: int = 0) -> Attempt:
     """
     slots = {_slot(limit, value): limit for limit, value in limits}
     names = list(slots)
+    columns = {
+        "slots": names,
+        "free": [float(limit.free) for limit in slots.values()],
+        "refill": [1 / limit.refill for limit in slots.values()],
+    }
     with transaction.atomic():
-        execute(_CREATE, slots=names, free=[float(limit.free) for limit in slots.values()])
-        rows = {
-            slot: (tries, since, failures)
-            for slot, tries, since, failures in query(_LOCK, **_columns(slots))
-        }
+        execute(_CREATE, **columns)
+        rows = {slot: row for slot, *row in query(_LOCK, **columns)}
         wait = max(_wait(slots[slot], tries, since) for slot, (tries, since, _) in rows.items())
         if wait > 0:
             raise TooManyAttempts(wait)
-        execute(_COUNT, deepest=DEEPEST, **_columns(slots))
+        execute(_COUNT, deepest=DEEPEST, **columns)
     return Attempt(names, rows[names[0]][2] + 1, names[:own])
 
 
@@ -160,22 +162,13 @@ def _known_browser_ids(request: HttpRequest) -> dict[str, str]:
 
 
 def _login_hash(name: str) -> str:
-    return salted_hmac("tailrace.web.security.known_browser", name, algorithm="sha256").hexdigest()[
-        :16
-    ]
+    digest = salted_hmac("tailrace.web.security.known_browser", name, algorithm="sha256")
+    return digest.hexdigest()[:16]
 
 
 def _slot(limit: Limit, value: str) -> str:
     digest = salted_hmac("tailrace.web.security.login_throttle", value, algorithm="sha256").digest()
     return f"{limit.kind}:{int.from_bytes(digest[:4], 'big') % SLOTS}"
-
-
-def _columns(slots: dict[str, Limit]) -> dict[str, list[object]]:
-    return {
-        "slots": list(slots),
-        "free": [float(limit.free) for limit in slots.values()],
-        "refill": [1 / limit.refill for limit in slots.values()],
-    }
 
 
 def _duration(seconds: int) -> str:

@@ -44,11 +44,8 @@ def actor() -> str:
 
 
 def client_address(request: HttpRequest | None) -> str:
-    """Return the IP address of the client; "" if it is unknown.
-
-    X-Forwarded-For is read from its end. Only entries that a proxy in WEB_PROXIES added are used,
-    so entries that a client sends have no effect.
-    """
+    """Return the IP address of the client; "" if it is unknown. Of X-Forwarded-For, only entries
+    that a proxy in WEB_PROXIES added are used."""
     if request is None:
         return ""
     address = _parse(request.META.get("REMOTE_ADDR", ""))

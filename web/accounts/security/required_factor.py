@@ -1,12 +1,10 @@
 """Staff can use only the account pages until they have proved a second factor."""
 
-from collections.abc import Callable
-
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.deprecation import MiddlewareMixin
 
 from tailrace.web.accounts.security import second_factor
 
@@ -15,15 +13,14 @@ WITHOUT = ("/accounts/", "/api/", "/healthz", "/readyz")
 and the health pages, which need no user."""
 
 
-class RequireSecondFactor:
+class RequireSecondFactor(MiddlewareMixin):
     """Middleware that redirects staff without a second factor, if REQUIRE_SECOND_FACTOR is set."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
+    async_capable = False
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
         if request.path.startswith(WITHOUT) or not is_missing(request):
-            return self.get_response(request)
+            return None
         if "HX-Request" in request.headers:
             return HttpResponse(status=401, headers={"HX-Refresh": "true"})
         has_factor = second_factor.of(request.user) is not None

@@ -1,8 +1,5 @@
-"""Examples of operations: a request, and the recorded response of the API.
-
-The examples are in `examples.json` in an app's `api` package, by the id of the operation.
-tests/web/test_examples.py sends the requests, compares the responses and can record them.
-"""
+"""Examples of operations: a request, and the recorded response, by operation id, in `examples.json`
+in an app's `api` package. tests/web/test_examples.py compares and records the responses."""
 
 import json
 from pathlib import Path

@@ -13,8 +13,6 @@ from tailrace.net.signing import HEADERS
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """One kind of message."""
-
     name: str
     summary: str
     description: str
@@ -46,7 +44,6 @@ def payload_schemas(event_type: type[EventType]) -> dict[str, Any]:
 
 
 def path_item(message: WebhookMessage) -> dict[str, Any]:
-    """Return the OpenAPI path item of the message."""
     return {
         "post": {
             "operationId": f"webhook_{message.name}",

@@ -1,12 +1,12 @@
 """The fields of a JSON Schema as a flat list, nested objects included."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.safestring import SafeString
-
-from tailrace.web.api.docs.prose import prose
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 MAX_DEPTH = 3
 """Levels of nested objects that are shown."""
@@ -25,10 +25,17 @@ LARGEST = 2**63 - 1
 """The bound of PostgreSQL's bigint. Bounds of this size are not shown."""
 
 
+_CODE = re.compile("`([^`]+)`")
+
+
+def prose(text: str) -> SafeString:
+    """Return the text as one line of HTML, with text in backticks as `<code>`."""
+    line = " ".join(text.split())
+    return mark_safe(_CODE.sub(r"<code>\1</code>", escape(line)))  # noqa: S308
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a body, or a parameter."""
-
     name: str
     """For a nested field, with the name of the outer field: `event.title`."""
     kind: str
@@ -70,11 +77,9 @@ class Schemas:
     def field(
         self, name: str, schema: Mapping[str, Any], required: bool, source: str = ""
     ) -> Field:
-        """Return the row of one field or parameter."""
         schema = self.resolved(schema)
         about = str(schema.get("description", ""))
-        facts = [text for text in (self._default(schema), *_bounds(self._real(schema))) if text]
-        if facts:
+        if facts := [*_default(schema), *_bounds(self._real(schema))]:
             about = f"{about} ({'; '.join(facts)})".strip() if about else "; ".join(facts)
         return Field(name, self.kind(schema), required, prose(about), source)
 
@@ -110,20 +115,13 @@ class Schemas:
         real = [option for option in options if option.get("type") != "null"]
         return real[0] if len(real) == 1 and not schema.get("properties") else dict(schema)
 
-    def _default(self, schema: Mapping[str, Any]) -> str:
-        default = schema.get("default")
-        if default in (None, "", [], {}):
-            return ""
-        text = str(default).lower() if isinstance(default, bool) else default
-        return f"default: `{text}`"
+
+_TEXTS = {"date-time": "time", "date": "date", "binary": "file", "uri": "address"}
 
 
-_TEXTS = {
-    "date-time": "time",
-    "date": "date",
-    "binary": "file",
-    "uri": "address",
-}
+def _default(schema: Mapping[str, Any]) -> Iterator[str]:
+    if (default := schema.get("default")) not in (None, "", [], {}):
+        yield f"default: `{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _bounds(schema: Mapping[str, Any]) -> Iterator[str]:

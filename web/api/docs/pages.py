@@ -29,13 +29,11 @@ def _content(template: str, slug: str = "") -> SafeString:
 
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    """Show an introduction and a list of all operations."""
     return _show(request, "API", _content("tailrace/web/api/overview.html"))
 
 
 @require_safe
 def group_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the operations of a group."""
     group = reference().group(slug)
     if group is None:
         raise Http404

@@ -1,6 +1,7 @@
 """The operations and webhooks of the OpenAPI document in groups, as the pages show them."""
 
 import json
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,8 +13,7 @@ from urllib.parse import urlencode
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
-from tailrace.web.api.docs.fields import Field, Schemas
-from tailrace.web.api.docs.prose import paragraphs, prose
+from tailrace.web.api.docs.fields import Field, Schemas, prose
 
 FORM = "multipart/form-data"
 
@@ -33,8 +33,6 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A successful response."""
-
     status: str
     about: SafeString
     bodies: list[Body]
@@ -62,16 +60,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of operations, shown on one page."""
-
     slug: str
     title: str
     operations: list[Operation]
 
 
 class Reference:
-    """All groups of the document, in its order."""
-
     def __init__(self, document: Mapping[str, Any]) -> None:
         # The same document as JSON: keys such as statuses become strings.
         self._document: dict[str, Any] = json.loads(json.dumps(document))
@@ -141,7 +135,8 @@ class Reference:
                 parameters[parameter["in"]][parameter["name"]] = parameter["example"]
         address = path.format_map(defaultdict(lambda: "1", parameters["path"]))
         query = f"?{urlencode(parameters['query'], doseq=True)}" if parameters["query"] else ""
-        parts = [f"curl --header \"Authorization: Bearer $TOKEN\" '{self._server}{address}{query}'"]
+        server = self._document["servers"][0]["url"]
+        parts = [f"curl --header \"Authorization: Bearer $TOKEN\" '{server}{address}{query}'"]
         if method != "get":
             parts[0] = parts[0].replace("curl ", f"curl --request {method.upper()} ", 1)
         content = details.get("requestBody", {}).get("content", {})
@@ -155,9 +150,10 @@ class Reference:
             parts.append(f"--data {shlex.quote(text)}")
         return " \\\n    ".join(parts)
 
-    @property
-    def _server(self) -> str:
-        return str(self._document["servers"][0]["url"])
+
+def paragraphs(text: str) -> list[SafeString]:
+    """Return the paragraphs of a text, which are separated by empty lines, as HTML."""
+    return [prose(part) for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]
 
 
 def _has_example(details: Mapping[str, Any]) -> bool:

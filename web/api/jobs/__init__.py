@@ -2,9 +2,8 @@
 
 from tailrace.web.api.jobs import chain, handlers, jobs, log, operations, queues, replay
 
-jobs.router.add_router("", log.router)
-jobs.router.add_router("", operations.router)
-jobs.router.add_router("", replay.router)
+for module in (log, operations, replay):
+    jobs.router.add_router("", module.router)
 
 routers = {
     "/jobs": jobs.router,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Router
 
@@ -11,9 +10,8 @@ from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB
-from tailrace.web.api.auth import Caller, Needs, caller
-from tailrace.web.api.jobs.queue_schemas import ChainedEvent, ChainOut
-from tailrace.web.api.jobs.schemas import JobOut
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.jobs.schemas import ChainedEvent, ChainOut
 from tailrace.web.api.jobs.showing import shown
 from tailrace.web.api.problems import find_row, not_found
 
@@ -34,8 +32,10 @@ def get_chain(request: HttpRequest, id: int) -> ChainOut:
     if not may_read(api_caller.user, [Recorded.from_model(event)]):
         raise not_found("event")
     nodes = list(_walk(chain_of(id, api_caller.user).roots))
-    may_read_jobs = _may_read_jobs(api_caller)
-    jobs = _jobs_by_id(api_caller.user, [node for node, _, _ in nodes]) if may_read_jobs else None
+    jobs = None
+    if api_caller.token is None or JOBS in api_caller.token.scopes:
+        all_jobs = [job for node, _, _ in nodes for job in node.jobs]
+        jobs = {job.id: job for job in shown(api_caller.user, all_jobs)}
     return ChainOut(
         events=[
             ChainedEvent(
@@ -53,14 +53,6 @@ def get_chain(request: HttpRequest, id: int) -> ChainOut:
             for node, parent, level in nodes
         ]
     )
-
-
-def _may_read_jobs(api_caller: Caller) -> bool:
-    return api_caller.token is None or JOBS in api_caller.token.scopes
-
-
-def _jobs_by_id(user: User, nodes: list[Node]) -> dict[int, JobOut]:
-    return {job.id: job for job in shown(user, [job for node in nodes for job in node.jobs])}
 
 
 def _walk(

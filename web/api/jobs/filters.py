@@ -1,10 +1,13 @@
 """Find jobs by filters, newest first, with a bounded number of rows read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 from django.db.models import QuerySet
+from pydantic import BaseModel
 
-from tailrace.db.pagination import decode
+from tailrace.db.pagination import decode, encode
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.details.flow import flow_of
@@ -15,31 +18,22 @@ WINDOW = 10_000
 """Maximum number of jobs that a page reads if no index serves its filters."""
 
 
+NAMES = {"handler", "state", "event", "schedule", "flow", "failure"}
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list of jobs; None: any value."""
-
-    handler: str | None = None
-    state: str | None = None
-    event: int | None = None
-    schedule: int | None = None
-    flow: int | None = None
-    """The id of a job of the flow."""
-    failure: int | None = None
+    values: Mapping[str, Any]
+    """The values to filter by; `flow` is the id of a job of the flow."""
     search: SearchResult | None = None
-    """The result of a text search."""
+
+    @classmethod
+    def of(cls, params: BaseModel, search: SearchResult | None = None) -> Self:
+        return cls(params.model_dump(include=NAMES, exclude_none=True), search)
 
     def scans(self) -> bool:
         """Return whether no index serves the filters, so that rows are scanned."""
-        filters = {
-            "handler": self.handler,
-            "state": self.state,
-            "event": self.event,
-            "schedule": self.schedule,
-            "flow": self.flow,
-            "failure": self.failure,
-        }
-        return scans(self.search.terms if self.search else Terms(), filters)
+        return scans(self.search.terms if self.search else Terms(), self.values)
 
     def tells(self) -> bool:
         """Return whether a match would reveal masked fields of a hidden job."""
@@ -47,19 +41,15 @@ class Filters:
 
     def rows(self) -> QuerySet[Job]:
         """Return the matching jobs, newest first, without payload and result."""
-        columns = {
-            "handler": self.handler,
-            "state": self.state,
-            "event": self.event,
-            "schedule": self.schedule,
-            "failure_group": self.failure,
-        }
-        conditions = {name: value for name, value in columns.items() if value is not None}
-        rows = (self.search.jobs if self.search else Job.objects.all()).filter(**conditions)
-        if self.failure is not None:
-            rows = rows.filter(state=State.FAILED)
-        if self.flow is not None:
-            rows = rows.filter(pk__in=flow_of(self.flow))
+        rows = self.search.jobs if self.search else Job.objects.all()
+        for name, value in self.values.items():
+            match name:
+                case "failure":
+                    rows = rows.filter(failure_group=value, state=State.FAILED)
+                case "flow":
+                    rows = rows.filter(pk__in=flow_of(value))
+                case _:
+                    rows = rows.filter(**{name: value})
         return rows.defer("payload", "result").order_by("-pk")
 
 
@@ -68,11 +58,14 @@ def below(cursor: str | None) -> int | None:
     return None if cursor is None else int(decode(cursor, int)[0])
 
 
-def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | None]:
-    """Return the matching jobs with ids below `below`, and the id at which the scan ended.
+def cursor_of(end: int | None) -> str | None:
+    """Return the cursor of the jobs with ids below `end`; None if `end` is None."""
+    return None if end is None else encode(end)
 
-    The id is None if all jobs were scanned, or an index serves the filters.
-    """
+
+def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | None]:
+    """Return the matching jobs with ids below `below`, and the id at which the scan ended: None if
+    all jobs were scanned, or an index serves the filters."""
     older = {} if below is None else {"pk__lt": below}
     rows = filters.rows().filter(**older)
     if not filters.scans():

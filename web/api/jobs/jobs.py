@@ -4,7 +4,6 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router, Status
 
-from tailrace.db.pagination import encode
 from tailrace.jobs.enqueue import Blocked, poll_times
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import FINISHED
@@ -18,7 +17,7 @@ from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.idempotency import KeyHeader, key_problems
-from tailrace.web.api.jobs.filters import Filters, below, window
+from tailrace.web.api.jobs.filters import Filters, below, cursor_of, window
 from tailrace.web.api.jobs.schemas import (
     JobDetails,
     JobFilter,
@@ -126,10 +125,7 @@ def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
     """Newest first. Fields that you may not see are masked, as in the admin. A search does not
     match masked fields."""
     user = caller(request).user
-    filters = Filters(
-        query.handler, query.state, query.event, query.schedule, query.flow, query.failure,
-        _search(user, query.search),
-    )  # fmt: skip
+    filters = Filters.of(query, _search(user, query.search))
     rows, end = window(filters, below(query.cursor))
     jobs = list(rows[: query.limit + 1])
     if len(jobs) > query.limit:
@@ -139,9 +135,7 @@ def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
         hidden = hidden_jobs(user, jobs)
         jobs = [job for job in jobs if job.pk not in hidden]
     left_out = filters.search.left_out if filters.search else ""
-    return JobPage(
-        items=shown(user, jobs), next=None if end is None else encode(end), left_out=left_out
-    )
+    return JobPage(items=shown(user, jobs), next=cursor_of(end), left_out=left_out)
 
 
 def _search(user: User, text: str | None) -> SearchResult | None:

@@ -7,7 +7,7 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.platform.inspection.details.job_log import claims_with_log, log_of
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.jobs.schemas import LogLineOut, LogOut, LogParams
+from tailrace.web.api.jobs.schemas import LogOut, LogParams
 from tailrace.web.api.problems import Problem, find_row
 
 router = Router()
@@ -24,8 +24,4 @@ def get_log(request: HttpRequest, id: int, params: Query[LogParams]) -> LogOut:
     claims = claims_with_log(id)
     claim_no = params.claim_no or next(iter(claims), None)
     lines = log_of(id, claim_no, params.after).lines if claim_no else []
-    return LogOut(
-        claim_no=claim_no,
-        lines=[LogLineOut.model_validate(line) for line in lines],
-        claims=claims,
-    )
+    return LogOut.model_validate({"claim_no": claim_no, "lines": lines, "claims": claims})

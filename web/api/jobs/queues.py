@@ -1,12 +1,14 @@
 """The queues, with their states and counts."""
 
+from dataclasses import asdict
+
 from django.http import HttpRequest
 from ninja import Router
 
 from tailrace.jobs.platform.inspection.queue_states import queue_states
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.web.api.auth import Needs
-from tailrace.web.api.jobs.queue_schemas import QueueOut
+from tailrace.web.api.jobs.schemas import QueueOut
 
 router = Router()
 READ = Needs("jobs:read", "tailrace_jobs.view_queue", cost=5)
@@ -23,16 +25,9 @@ def list_queues(request: HttpRequest) -> list[QueueOut]:
     completed = stats.completed_per_minute()
     return [
         QueueOut(
-            name=queue.name,
+            **asdict(queue),
             state=states[queue.name],
-            pending=queue.pending,
-            due=queue.due,
-            running=queue.running,
-            failed=queue.failed,
             completed=sum(completed.get(queue.name, ())),
-            oldest_due=queue.oldest_due,
-            max_running=queue.max_running,
-            rate_limit=queue.rate_limit,
         )
         for queue in queues
     ]

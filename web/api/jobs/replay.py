@@ -1,18 +1,16 @@
 """Replay all jobs that match a filter, in several requests."""
 
-from collections.abc import Mapping, Sequence
-
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Body, Router
 
-from tailrace.db.pagination import InvalidCursor, encode
+from tailrace.db.pagination import InvalidCursor
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import batches
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.jobs.filters import Filters, below, window
-from tailrace.web.api.jobs.schemas import JobOut, ReplayIn, ReplayOut
+from tailrace.web.api.jobs.filters import Filters, below, cursor_of, window
+from tailrace.web.api.jobs.schemas import ReplayIn, ReplayOut
 from tailrace.web.api.jobs.showing import shown
 from tailrace.web.api.problems import wrong_body, wrong_field
 
@@ -29,7 +27,7 @@ def replay_jobs(request: HttpRequest, body: Body[ReplayIn]) -> ReplayOut:
 
     With `dry_run` nothing is changed: `jobs` is the number of matching jobs, counted up to 10,000.
     """
-    filters = Filters(body.handler, body.state, body.event, body.schedule)
+    filters = Filters.of(body)
     if not any((body.handler, body.event, body.schedule)):
         detail = "name a handler, an event or a schedule: all jobs cannot be replayed at once"
         raise wrong_body(detail)
@@ -47,7 +45,7 @@ def _dry_run(user: User, rows: QuerySet[Job], end: int | None) -> ReplayOut:
         ids = ids[: batches.MAX_JOBS]
         end = ids[-1]
     sample = shown(user, list(rows[:SAMPLE]))
-    return _out(dry_run=True, jobs=len(ids), sample=sample, end=end)
+    return ReplayOut(dry_run=True, jobs=len(ids), sample=sample, refused={}, next=cursor_of(end))
 
 
 def _replay(user: User, rows: QuerySet[Job], end: int | None, body: ReplayIn) -> ReplayOut:
@@ -55,22 +53,6 @@ def _replay(user: User, rows: QuerySet[Job], end: int | None, body: ReplayIn) ->
     names = ("state", "handler", "event", "schedule")
     what = ", ".join(f"{name} = {value}" for name in names if (value := getattr(body, name)))
     summary = batches.apply(user, action, rows, body.limit, what=what)
-    end = summary.last if summary.more else end
-    return _out(dry_run=False, jobs=summary.changed, refused=summary.refused, end=end)
-
-
-def _out(
-    *,
-    dry_run: bool,
-    jobs: int,
-    end: int | None,
-    sample: Sequence[JobOut] = (),
-    refused: Mapping[str, int] | None = None,
-) -> ReplayOut:
-    return ReplayOut(
-        dry_run=dry_run,
-        jobs=jobs,
-        sample=list(sample),
-        refused=dict(refused or {}),
-        next=None if end is None else encode(end),
-    )
+    next = cursor_of(summary.last if summary.more else end)
+    refused = dict(summary.refused)
+    return ReplayOut(dry_run=False, jobs=summary.changed, sample=[], refused=refused, next=next)

@@ -1,4 +1,4 @@
-"""Bodies, parameters and responses of the API of jobs."""
+"""Bodies, parameters and responses of the API of jobs, queues and chains of events."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, Field
 
 from tailrace.jobs.handler import LOWEST_PRIORITY
+from tailrace.jobs.platform.inspection.queue_states import MEANINGS
 from tailrace.web.api.pagination import PageParams
 from tailrace.web.api.schemas import In, Out
 
@@ -17,6 +18,14 @@ StateName = Literal["waiting", "pending", "running", "completed", "skipped", "ca
 Replayable = Literal["failed", "cancelled", "skipped"]
 MAX_WAIT = 20
 MAX_REPLAYED = 1_000
+Priority = Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)]
+QueueState = Annotated[
+    str,
+    Field(
+        description=". ".join(f"`{state}`: {meaning}" for state, meaning in MEANINGS.items()),
+        json_schema_extra={"enum": list(MEANINGS)},
+    ),
+]
 
 
 class JobIn(In):
@@ -27,7 +36,7 @@ class JobIn(In):
     """Must match the handler's payload schema: `GET /api/handlers`."""
     due_at: Time | None = None
     """When the job may start; null: now. At most 366 days ahead."""
-    priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
+    priority: Priority | None = None
     """0 (first) to 3; null: the handler's priority."""
     unique_key: Key | None = None
     """If an unstarted job of the handler has this key, the request is merged into that job."""
@@ -40,7 +49,7 @@ class RunAgainIn(In):
 
     payload: dict[str, Any] | None = None
     due_at: Time | None = None
-    priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
+    priority: Priority | None = None
     unique_key: Key | None = None
     """The unique key of the new job; null: none. The original's key is not copied."""
 
@@ -164,7 +173,7 @@ class RescheduleIn(In):
     """The new due time and priority of a pending job; null: unchanged."""
 
     due_at: Time | None = None
-    priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
+    priority: Priority | None = None
 
 
 class WaitParams(BaseModel):
@@ -272,3 +281,53 @@ class HandlerOut(Out):
     merge: str
     """What a request does to an unstarted job with the same unique key: `keep` leaves the job
     unchanged, `replace` gives it the newer payload."""
+
+
+class QueueOut(Out):
+    """A queue. Its counts stop at 10,000, which means 10,000 or more."""
+
+    name: str
+    """The name of the queue and of its handler."""
+    state: QueueState
+    pending: int
+    """Jobs that have not started, due jobs included."""
+    due: int
+    """Jobs that could start now."""
+    running: int
+    failed: int
+    completed: int
+    """Jobs completed in the last hour."""
+    oldest_due: datetime | None
+    """The time since which the oldest due job has been due."""
+    max_running: int | None
+    """Maximum number of jobs that run at once; null: no limit."""
+    rate_limit: float | None
+    """Maximum number of jobs that start per second; null: no limit."""
+
+
+class ChainedEvent(Out):
+    """An event of a chain, with its jobs."""
+
+    id: int
+    type: str
+    subject: str
+    occurred_at: datetime
+    parent: int | None
+    """The event's cause in this list. If you may not read the cause, it is the nearest earlier
+    cause that you may read. Null: no cause is in this list."""
+    level: int
+    """The number of events above this event in the tree of this list."""
+    state: str
+    """`no jobs`, `in progress`, `settled` or `has failures`."""
+    jobs: list[JobOut] | None
+    """The first eight jobs; null for a token without the scope `jobs:read`."""
+    has_more_jobs: bool
+    has_more_effects: bool
+    """Whether the event caused events that are not in this list."""
+
+
+class ChainOut(Out):
+    """The causes and effects of an event."""
+
+    events: list[ChainedEvent]
+    """Each event before its effects: at most 60, plus up to 20 causes of the requested event."""

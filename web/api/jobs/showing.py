@@ -39,10 +39,7 @@ def details(user: User, job: Job) -> JobDetails:
 
 def version(job: Job) -> str:
     """Return a string that changes with the job's state and progress."""
-    parts = (
-        job.state, job.attempt, job.claim_no, job.cancel_requested, job.progress_done,
-        job.progress_total,
-    )  # fmt: skip
+    parts = tuple(getattr(job, name) for name in VERSION_COLUMNS)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -52,11 +49,7 @@ VERSION_COLUMNS = (
 
 
 def _columns(job: Job) -> dict[str, Any]:
+    done, total, note = job.progress_done, job.progress_total, job.progress_note
+    progress = None if done is None else ProgressOut(done=done, total=total, note=note)
     columns = {name: getattr(job, name) for name in JobOut.model_fields if name != "progress"}
-    return columns | {"progress": _progress(job)}
-
-
-def _progress(job: Job) -> ProgressOut | None:
-    if job.progress_done is None:
-        return None
-    return ProgressOut(done=job.progress_done, total=job.progress_total, note=job.progress_note)
+    return columns | {"progress": progress}

@@ -1,14 +1,10 @@
-"""Answer 400 to requests with values that PostgreSQL cannot store or compare.
-
-Requests with NUL characters are refused before the view runs. Values that the database refuses (a
-time out of range, a number too large) are refused after its error.
-"""
-
-from collections.abc import Callable
+"""Answer 400 to requests with values that PostgreSQL cannot store or compare: NUL characters,
+before the view runs, and others (a time out of range, a number too large) after its error."""
 
 import structlog
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
+from django.utils.deprecation import MiddlewareMixin
 
 from tailrace.web.api.problems import Problem
 
@@ -20,16 +16,12 @@ NOT_A_NUMBER = "expected a number but got"
 OUT_OF_RANGE = "the request contains a value that the database cannot compare: it is out of range"
 
 
-class OddAddresses:
-    """Middleware that refuses such requests with 400."""
+class OddAddresses(MiddlewareMixin):
+    async_capable = False
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return _bad_request(request, NUL)
-        return self.get_response(request)
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        has_nul = "\0" in request.path or "%00" in request.META.get("QUERY_STRING", "")
+        return _bad_request(request, NUL) if has_nul else None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Return a 400 for an error of a page's view; the API handles its errors itself."""

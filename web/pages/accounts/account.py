@@ -44,15 +44,10 @@ def account(request: PersonRequest) -> HttpResponse:
 
 
 def _entries(request: PersonRequest) -> list[dict[str, object]]:
-    """Return the entries of the security log about the user, newest first."""
     rows = Event.objects.filter(subject=f"account/{request.user.pk}").order_by("-id")
     events = [Recorded.from_model(row) for row in rows[:MAX_SHOWN]]
     return [
-        {
-            "title": type_title(event.event_type),
-            "event": event,
-            "details": _details(event),
-        }
+        {"title": type_title(event.event_type), "event": event, "details": _details(event)}
         for event in events
         if event.event_type and issubclass(event.event_type, SecurityEvent)
     ]
@@ -89,10 +84,7 @@ def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: end all other sessions and revoke the chosen kinds of keys."""
     form = SignOutForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        status = 422 if form.is_bound else 200
-        return show(
-            request, "tailrace/web/accounts/sign_out_everywhere.html", {"form": form}, status
-        )
+        return show(request, "tailrace/web/accounts/sign_out_everywhere.html", {"form": form})
     chosen = [kind for kind in all_access_keys() if kind.name in form.cleaned_data["keys"]]
     user = request.user
     # Each session contains a hash of the stored password hash. Hashing the same password with
@@ -140,19 +132,13 @@ def set_up(request: PersonRequest) -> HttpResponse:
         "key": second_factor.key_of(factor),
         "required": _is_required(request),
     }
-    return show(
-        request,
-        "tailrace/web/accounts/second_factor_setup.html",
-        context,
-        422 if form.is_bound else 200,
-    )
+    return show(request, "tailrace/web/accounts/second_factor_setup.html", context)
 
 
 @require_POST
 @for_person
 @confirmation.confirmed
 def new_codes(request: PersonRequest) -> HttpResponse:
-    """Replace the recovery codes and show the new ones."""
     factor = second_factor.of(request.user)
     if factor is None:
         return redirect("second_factor_setup")

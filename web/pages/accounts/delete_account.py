@@ -27,6 +27,4 @@ def delete_account(request: PersonRequest) -> HttpResponse:
             logout(request)
             return render(request, "tailrace/web/accounts/account_deleted.html")
     context = {"form": form, "parts": [data.description() for data in all_personal_data()]}
-    return show(
-        request, "tailrace/web/accounts/delete_account.html", context, 422 if form.is_bound else 200
-    )
+    return show(request, "tailrace/web/accounts/delete_account.html", context)

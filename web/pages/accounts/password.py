@@ -19,12 +19,11 @@ from tailrace.web.accounts.security import login_throttle
 from tailrace.web.accounts.security.log import record_some
 from tailrace.web.accounts.security.login_throttle import MAIL, MAIL_ADDRESS, TooManyAttempts
 from tailrace.web.accounts.security.request import client_address, network
-from tailrace.web.accounts.security.reset_tokens import reset_tokens
 from tailrace.web.event_types import ResetRequested
-from tailrace.web.handlers import PasswordResetMail
+from tailrace.web.handlers import PasswordResetMail, reset_tokens
 from tailrace.web.pages import confirmation
 from tailrace.web.pages.forms import PageForm
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, for_person, show, show_form
 
 
 class ChangeForm(PageForm, PasswordChangeForm):
@@ -41,8 +40,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: change the password; the user's other sessions end."""
     form = ChangeForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        status = 422 if form.is_bound else 200
-        return show(request, "tailrace/web/accounts/password_change.html", {"form": form}, status)
+        return show(request, "tailrace/web/accounts/password_change.html", {"form": form})
     with transaction.atomic():
         form.save()
     update_session_auth_hash(request, request.user)
@@ -63,21 +61,14 @@ def reset_password(request: HttpRequest) -> HttpResponse:
     """
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        status = 422 if form.is_bound else 200
-        return render(
-            request, "tailrace/web/accounts/password_reset.html", {"form": form}, status=status
-        )
+        return show_form(request, "tailrace/web/accounts/password_reset.html", form)
     email = form.cleaned_data["email"]
     address = network(client_address(request))
     try:
         login_throttle.attempt([(MAIL, email.casefold()), (MAIL_ADDRESS, address)])
     except TooManyAttempts as error:
         form.add_error(None, str(error))
-        response = render(
-            request, "tailrace/web/accounts/password_reset.html", {"form": form}, status=429
-        )
-        response["Retry-After"] = str(error.wait)
-        return response
+        return show_form(request, "tailrace/web/accounts/password_reset.html", form, error.wait)
     # At most one user, so that the number of jobs does not reveal how many accounts there are.
     user = next(iter(form.get_users(email)), None)
     with transaction.atomic():

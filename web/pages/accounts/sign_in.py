@@ -10,7 +10,7 @@ from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -25,6 +25,7 @@ from tailrace.web.event_types import Login, LoginFailed
 from tailrace.web.models import SecondFactor
 from tailrace.web.pages import confirmation
 from tailrace.web.pages.forms import CodeForm, PageForm
+from tailrace.web.pages.frame import show_form
 from tailrace.web.pages.menu import all_page_links
 
 PENDING = "second_factor_pending"
@@ -126,24 +127,17 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
         "Enter six digits from your authenticator app, or a recovery code.",
         autofocus=True,
     )
-    code_kind = ""
+    template, code_kind = "tailrace/web/accounts/second_factor.html", ""
     if form.is_valid():
         try:
             code_kind = _verify(factor, form.cleaned_data["code"])
         except TooManyAttempts as error:
             form.add_error(None, str(error))
-            response = render(
-                request, "tailrace/web/accounts/second_factor.html", {"form": form}, status=429
-            )
-            response["Retry-After"] = str(error.wait)
-            return response
+            return show_form(request, template, form, error.wait)
         if not code_kind:
             form.add_error("code", "This code is wrong, too old, or was already used.")
     if not code_kind:
-        status = 422 if form.is_bound else 200
-        return render(
-            request, "tailrace/web/accounts/second_factor.html", {"form": form}, status=status
-        )
+        return show_form(request, template, form)
     response = signed_in(request, user, next, factor=code_kind)
     second_factor.mark_session(request)
     return response
@@ -188,8 +182,6 @@ def start_of(user: Any) -> str:
 
 
 class SignOut(LogoutView):
-    """POST: end the session and go to the login page."""
-
     next_page = "login"
 
 
@@ -201,5 +193,4 @@ def sign_in_to_admin(request: HttpRequest, extra_context: Any = None) -> HttpRes
 
 
 def start(request: HttpRequest) -> HttpResponse:
-    """Redirect to the first page link of the apps."""
     return redirect(next(all_page_links()).address)

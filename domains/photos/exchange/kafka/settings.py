@@ -58,8 +58,7 @@ class KafkaSettings(AppSettings):
     insecure = (
         Insecure(
             "tailrace.W107",
-            "PHOTOS_KAFKA_BROKERS",
-            "{} is reached unencrypted",
+            "PHOTOS_KAFKA_BROKERS: {} is reached unencrypted",
             lambda own: own._brokers_without_tls(),
             "Set PHOTOS_KAFKA_OPTION_SECURITY_PROTOCOL to SSL or SASL_SSL.",
         ),
