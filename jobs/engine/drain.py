@@ -15,7 +15,6 @@ from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.engine.counters import totals
-from tailrace.jobs.engine.counters.throughput import record
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.leases.held import EndedJobs, HeldClaim
 from tailrace.jobs.engine.leases.lease import watched
@@ -102,7 +101,7 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
                 wake.wake([name])
                 break
     if tally:
-        record(name, tally, time.monotonic() - began)
+        totals.record(name, tally, time.monotonic() - began)
 
 
 # Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has

@@ -5,6 +5,7 @@ checked once. Events are checked in the order of the transactions that recorded 
 oldest transaction that is still running, so that no event of a late commit is missed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tailrace.db import clock, connections
@@ -59,16 +60,11 @@ def handlers_behind() -> list[str]:
 
 
 def _is_behind(handler: Handler) -> bool:
-    position = _position(handler)
-    for _number in range(WINDOWS):
-        window = _next_window(handler, position)
+    for window in _windows(handler):
         if _missing_jobs(handler, window.without_job):
             return True
         if window.wanted or window.full:
-            position = window.last
-            _move(handler, position)
-        if not window.full:
-            break
+            _move(handler, window.last)
     return False
 
 
@@ -77,17 +73,23 @@ def advance(name: str) -> int:
     handler = registry.get(name)
     created = 0
     with connections.atomic():
-        position = _position(handler)
-        for _number in range(WINDOWS):
-            window = _next_window(handler, position)
-            position = window.last
+        for window in _windows(handler):
             created += len(insert_jobs(_missing_jobs(handler, window.without_job)).ids)
-            if not window.full:
-                break
-        _move(handler, position)
+        _move(handler, window.last)
         if created:
             wake.on_commit({name})
     return created
+
+
+def _windows(handler: Handler) -> Iterator[_Window]:
+    """Yield the next windows of the handler, at most WINDOWS, at least one."""
+    position = _position(handler)
+    for _number in range(WINDOWS):
+        window = _next_window(handler, position)
+        yield window
+        if not window.full:
+            break
+        position = window.last
 
 
 def _missing_jobs(handler: Handler, events: list[int]) -> list[NewJob]:

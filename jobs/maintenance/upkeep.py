@@ -68,7 +68,7 @@ class Duty:
     work: Callable[[], Any]
 
 
-class UpkeepThread:
+class UpkeepThread(threading.Thread):
     """A thread that does its duties when it gets their turns. Database errors do not end it.
 
     The thread has its own connection, which stays open and limits the time of each statement and
@@ -86,7 +86,8 @@ class UpkeepThread:
         lock_seconds: float,
         always: Callable[[], float] = lambda: LONGEST_WAIT,
     ) -> None:
-        self.name, self.by, self.duties = name, by, duties
+        super().__init__(name=name, daemon=True)
+        self.by, self.duties = by, duties
         self.limits = {
             "statement_timeout": int(statement_seconds * 1000),
             "lock_timeout": int(lock_seconds * 1000),
@@ -98,19 +99,12 @@ class UpkeepThread:
         self._stopping = threading.Event()
         self._due = {duty.name: 0.0 for duty in duties}
         self._error, self._logged_at = "", 0.0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
         """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
-
-    def _run(self) -> None:
+    def run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._work()
@@ -198,25 +192,17 @@ class Upkeep:
         until each has succeeded once.
         """
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
-        tick_duty = Duty("tick", TICK_SECONDS, tick)
-        slow_duties = [
+        quick = [Duty("tick", TICK_SECONDS, tick)]
+        slow = [
             Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
             Duty("prune", settings.JOBS_PRUNE_SECONDS, prune),
             Duty("periods", PERIOD_SECONDS, periods.add_up),
             Duty("history", HISTORY_SECONDS, history.move),
         ]
+        work_once = _once(*once)
         self._threads = [
-            UpkeepThread(
-                "tick", by, [tick_duty], statement_seconds=10, lock_seconds=1, always=always
-            ),
-            UpkeepThread(
-                "sweep",
-                by,
-                slow_duties,
-                statement_seconds=60,
-                lock_seconds=2,
-                always=_once(*once),
-            ),
+            UpkeepThread("tick", by, quick, statement_seconds=10, lock_seconds=1, always=always),
+            UpkeepThread("sweep", by, slow, statement_seconds=60, lock_seconds=2, always=work_once),
         ]
         for thread in self._threads:
             thread.start()
@@ -271,14 +257,12 @@ def _once(*works: Callable[[], Any]) -> Callable[[], float]:
 upkeep = Upkeep()
 
 
-def _queues_served() -> list[str]:
-    return list(current_app.amqp.queues.consume_from)
-
-
 @worker_ready.connect
 def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
     """`sender` is Celery's Consumer."""
-    heartbeat = Heartbeat(sender.hostname, _queues_served, sender.pool)
+    heartbeat = Heartbeat(
+        sender.hostname, lambda: list(current_app.amqp.queues.consume_from), sender.pool
+    )
     upkeep.start(sender.hostname, heartbeat.record_when_due)
 
 

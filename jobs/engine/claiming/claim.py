@@ -20,7 +20,7 @@ from tailrace.db import clock, connections, prepared
 from tailrace.db.query import execute, several
 from tailrace.jobs.engine.claiming import bookmarks, kinds
 from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
-from tailrace.jobs.engine.traces import tracing
+from tailrace.jobs.engine.traces import spans
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 from tailrace.jobs.handler import ClaimedJob, Handler
 
@@ -73,12 +73,12 @@ def claim(
     destinations: the number of calls in flight by lane. `at_once`, for an async handler: all
     claimed jobs begin at once.
     """
-    began = tracing.now()
+    began = spans.now()
     for _ in range(WALKS):
         jobs = _claim_within(handler, limits, count, in_use, at_once)
         if jobs or jobs.stopped_at is None:
             break
-    tracing.claimed(jobs, began)
+    spans.claimed(jobs, began)
     return jobs
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from django.conf import settings
 
-from tailrace.db import connections
+from tailrace.db import clock, connections
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.events.publish import Recorded
@@ -190,15 +190,37 @@ def params_to_write() -> Iterator[dict[str, Any]]:
         raise
 
 
-@contextmanager
-def params_for_drain() -> Iterator[dict[str, Any]]:
-    """Yield the same as `params_to_write`, or no counts if the last write was less than
-    PACE_SECONDS ago. Frequent updates of a row leave many dead versions, which slow down reads."""
+_RECORD = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+totals AS ({ADD})
+INSERT INTO tailrace_jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
+SELECT %(queue)s, date_trunc('minute', {clock.NOW}), %(completed)s, %(retried)s, %(failed)s,
+       %(busy_ms)s FROM quick
+ON CONFLICT (minute, queue) DO UPDATE SET
+  completed = t.completed + excluded.completed, retried = t.retried + excluded.retried,
+  failed = t.failed + excluded.failed, busy_ms = t.busy_ms + excluded.busy_ms
+"""
+
+
+def record(queue: str, tally: Counter[str], seconds: float) -> None:
+    """Add to the statistics of the queue and minute, for the overview: the number of jobs that one
+    drain settled, by state, and its duration. A crash may lose them.
+
+    It also writes the pending counts, unless the last write was less than PACE_SECONDS ago:
+    frequent updates of a row leave many dead versions, which slow down reads.
+    """
+    statistics = {
+        "queue": queue,
+        "completed": tally["completed"] + tally["skipped"],
+        "retried": tally["pending"],
+        "failed": tally["failed"],
+        "busy_ms": int(seconds * 1000),
+    }
     if settings.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
         with params_to_write() as params:
-            yield params
+            execute(_RECORD, **statistics, **params)
     else:
-        yield _params({})
+        execute(_RECORD, **statistics, **_params({}))
         _writer.request([""])  # in case there is no other drain
 
 

@@ -10,6 +10,7 @@ from django.db import DatabaseError, InterfaceError
 
 from tailrace.db import clock, connections, locks
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import arrays
 from tailrace.jobs.engine.failures.fingerprint import Fingerprint
 
 log = structlog.get_logger(__name__)
@@ -59,11 +60,7 @@ def count(failures: Mapping[Fingerprint, int], times: Mapping[Fingerprint, Any] 
     groups = sorted(failures, key=lambda group: group.id)
     rows = query(
         _RECORD,
-        id=[group.id for group in groups],
-        handler=[group.handler for group in groups],
-        error_class=[group.error_class for group in groups],
-        frame=[group.frame for group in groups],
-        message=[group.message for group in groups],
+        **arrays(groups, ("id", "handler", "error_class", "frame", "message"), ("id",)),
         failures=[failures[group] for group in groups],
         first_at=[times.get(group, (None, None))[0] for group in groups],
         last_at=[times.get(group, (None, None))[1] for group in groups],

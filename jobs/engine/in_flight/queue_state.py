@@ -4,7 +4,7 @@ import time
 from collections import Counter
 
 from tailrace.jobs.engine.claiming.claim import Limits
-from tailrace.jobs.engine.counters.throughput import record
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.places import PostponedJobs
 from tailrace.jobs.handler import Handler
@@ -156,4 +156,4 @@ class QueueState:
         now = min(now, time.monotonic())
         seconds = now - max(self._busy_since, self._recorded_at)
         self._recorded_at = now
-        record(self.handler.name, tally, max(seconds, 0.0))
+        totals.record(self.handler.name, tally, max(seconds, 0.0))

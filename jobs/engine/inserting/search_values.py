@@ -4,6 +4,7 @@ They have their own narrow table, so that jobs and events without searchable fie
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 from tailrace.db.query import execute, query
 from tailrace.events.publish import Recorded
@@ -73,16 +74,7 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-def events_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the ids of the newest events whose payload has this value, at most `limit`."""
-    return _find("event_id", field, value, limit)
-
-
-def jobs_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the ids of the newest jobs whose own payload has this value, at most `limit`."""
-    return _find("job_id", field, value, limit)
-
-
-def _find(column: str, field: str, value: str, limit: int) -> list[int]:
+def find(column: Literal["event_id", "job_id"], field: str, value: str, limit: int) -> list[int]:
+    """Return the ids of the newest events or jobs whose own payload has this value."""
     rows = query(_FIND.format(column=column), field=field, value=value[:VALUE_LENGTH], limit=limit)
     return [id for (id,) in rows]

@@ -17,7 +17,7 @@ from tailrace.db.sessions.session_statements import cancel_statements
 from tailrace.events import context
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict, completed
-from tailrace.jobs.engine.traces import tracing
+from tailrace.jobs.engine.traces import spans
 from tailrace.jobs.handler import ClaimedJob, Handler, Interrupted, Permanent, TimeLimitExceeded
 from tailrace.jobs.runtime import shutdown
 
@@ -42,7 +42,7 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
     for job in jobs:
         job.call_after, job.call_took = began - job.claimed_at, None
     try:
-        with tracing.running(jobs):
+        with spans.running(jobs):
             yield
     finally:
         seconds = time.monotonic() - began

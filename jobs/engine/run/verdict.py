@@ -48,6 +48,10 @@ class Verdict:
     """True if an operator has silenced failures like this one. Set by the settlement."""
 
     @property
+    def failure_group(self) -> int | None:
+        return self.failure and self.failure.id
+
+    @property
     def is_the_end(self) -> bool:
         """Whether the job has ended and moves to the history."""
         return self.state in OVER

@@ -70,6 +70,7 @@ rescued AS (
             coalesce(e.max_attempts, j.attempt) AS max_attempts
 ),
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
+-- The state, after the first fields of a Failure.
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
        r.max_attempts, r.claim_no, r.state
 FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
@@ -77,11 +78,6 @@ FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
 bookmark = bookmarks.Bookmark()
 """When this process checks again: while a held snapshot keeps the index entries of all jobs that
 ran, checks are slow, and are made only every LONGEST_PAUSE."""
-_REPORTED = (
-    "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
-    "claim_no",
-)  # fmt: skip
-"""The columns of a rescued job, without its state, by their names in Failure."""
 
 
 def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
@@ -126,13 +122,5 @@ def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
 
 def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
     *columns, state = row
-    job = dict(zip(_REPORTED, columns, strict=True))
-    final = state == "failed"
-    return Failure(
-        **job,
-        final=final,
-        retry_in=0.0,
-        error=LOST,
-        error_class=WORKER_LOST,
-        silenced=is_silenced,
-    )
+    final, retry_in = state == "failed", 0.0
+    return Failure(*columns, final, retry_in, LOST, WORKER_LOST, is_silenced)

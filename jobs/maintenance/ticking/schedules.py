@@ -8,7 +8,7 @@ is rolled back.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, islice, takewhile
@@ -18,7 +18,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import database_now, execute, query
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays, number_array, text_array
 from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.insert import insert_jobs
@@ -275,7 +275,7 @@ def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], st
 # Slots that are recorded already, because the database's clock was set back or the row was changed
 # by hand. They do not run again.
 _RECORDED = f"""
-SELECT n.schedule, n.at FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[])
+SELECT n.schedule, n.at FROM unnest(%(schedule_id)s::bigint[], %(slot)s::timestamptz[])
   AS n (schedule, at)
 JOIN tailrace_jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n.at")}
 """
@@ -286,34 +286,21 @@ FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN tailrace_jobs_live j ON j.id = n.i
 _RECORD = f"""
 INSERT INTO tailrace_jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)
 SELECT schedule, at, outcome, reason, job, {clock.NOW}
-FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[], %(outcomes)s::text[],
-            %(reasons)s::text[], %(jobs)s::bigint[]) AS n (schedule, at, outcome, reason, job)
+FROM unnest(%(schedule)s::bigint[], %(at)s::timestamptz[], %(outcome)s::text[],
+            %(reason)s::text[], %(job)s::bigint[]) AS n (schedule, at, outcome, reason, job)
 ON CONFLICT (schedule_id, at) DO NOTHING
 """
 
 
 def _enqueue(plans: Sequence[_Plan]) -> None:
     jobs = [job for plan in plans for job in plan.jobs]
-    recorded = set(query(_RECORDED, **_keys(jobs)))
+    recorded = set(query(_RECORDED, **arrays(jobs, ("schedule_id", "slot"), ("schedule_id",))))
     jobs = [job for job in jobs if (job.schedule_id, job.slot) not in recorded]
     created = query(_CREATED, ids=insert_jobs(jobs).ids) if jobs else []
     slots = [slot for plan in plans for slot in plan.slots]
     slots += [_Slot(schedule, at, "ran", job=id) for schedule, at, id in created]
-    execute(
-        _RECORD,
-        schedules=number_array(slot.schedule for slot in slots),
-        times=text_array(slot.at for slot in slots),
-        outcomes=text_array(slot.outcome for slot in slots),
-        reasons=text_array(slot.reason for slot in slots),
-        jobs=number_array(slot.job for slot in slots),
-    )
-
-
-def _keys(jobs: Sequence[NewJob]) -> Mapping[str, str]:
-    return {
-        "schedules": number_array(job.schedule_id for job in jobs),
-        "times": text_array(job.slot for job in jobs),
-    }
+    columns = ("schedule", "at", "outcome", "reason", "job")
+    execute(_RECORD, **arrays(slots, columns, ("schedule", "job")))
 
 
 def _new_job(schedule: Schedule, at: datetime) -> NewJob:
