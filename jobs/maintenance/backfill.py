@@ -29,10 +29,7 @@ MARGIN_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The last checked event: its transaction and its id.
-
-    The transaction is 0 for events from before transactions were recorded.
-    """
+    """The last checked event: its transaction (0: from before they were recorded) and its id."""
 
     xact: int
     id: int
@@ -52,10 +49,8 @@ class _Window:
 
 
 def handlers_behind() -> list[str]:
-    """Return the names of handlers with events that lack a job.
-
-    The position of each handler moves up to the first window with such an event.
-    """
+    """Return the names of handlers with events that lack a job. The position of each handler moves
+    up to the first window with such an event."""
     return [handler.name for handler in _handlers() if _is_behind(handler)]
 
 
@@ -186,11 +181,8 @@ FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
 
 
 def _first_event(handler: Handler) -> int:
-    """Return approximately the id of the first event in the handler's backfill window.
-
-    It is found by binary search, because ids and times have almost the same order, and reading all
-    events would take too long.
-    """
+    """Return approximately the id of the first event in the handler's backfill window, by binary
+    search: ids and times have almost the same order."""
     seconds = (handler.backfill or 0) + MARGIN_SECONDS
     [(low, high)] = query(
         "SELECT coalesce((SELECT id FROM tailrace_events_event ORDER BY id LIMIT 1), 0),"

@@ -36,12 +36,10 @@ log = structlog.get_logger(__name__)
 JITTER = 0.25
 """Part of an interval: processes that did not have the last turn try to take the next one up to
 this much later, so that the same process usually keeps it, and they do not all try at once."""
-LONGEST_WAIT = 30.0
-"""Seconds between two attempts to take a turn that is far away."""
-SHORTEST_WAIT = 0.05
+SHORTEST_WAIT, LONGEST_WAIT = 0.05, 30.0
+"""Seconds between two attempts to take a turn."""
 SLACK = 0.01
-"""Seconds that the process with the last turn waits beyond the interval, so as not to be too early.
-"""
+"""Seconds that the process with the last turn waits beyond the interval, not to be too early."""
 RETRY_SECONDS = 1.0
 """How long to wait after an error, e.g. while the database is away."""
 POSTPONED_SECONDS = 15.0
@@ -69,12 +67,9 @@ class Duty:
 
 
 class UpkeepThread(threading.Thread):
-    """A thread that does its duties when it gets their turns. Database errors do not end it.
-
-    The thread has its own connection, which stays open and limits the time of each statement and
-    each wait for a lock. `always` is called before the duties; it returns the seconds until it
-    should be called again.
-    """
+    """A thread that does its duties when it gets their turns. Database errors do not end it. It has
+    its own connection, with limits for each statement and each wait for a lock. `always` is called
+    before the duties; it returns the seconds until it should be called again."""
 
     def __init__(
         self,
@@ -101,7 +96,6 @@ class UpkeepThread(threading.Thread):
         self._error, self._logged_at = "", 0.0
 
     def stop(self) -> None:
-        """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -186,11 +180,8 @@ class Upkeep:
         always: Callable[[], float] = lambda: LONGEST_WAIT,
         once: Sequence[Callable[[], Any]] = (),
     ) -> None:
-        """Start the threads.
-
-        `node` identifies this process in the rows of turns. The functions in `once` are called
-        until each has succeeded once.
-        """
+        """Start the threads. `node` identifies this process in the rows of turns. The functions in
+        `once` are called until each has succeeded once."""
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
         quick = [Duty("tick", TICK_SECONDS, tick)]
         slow = [
@@ -234,10 +225,8 @@ class Upkeep:
 
 
 def _once(*works: Callable[[], Any]) -> Callable[[], float]:
-    """Return a function for `always` that calls each of these until it has succeeded once.
-
-    A function that is blocked by a lock is tried again later, and the thread does its duties.
-    """
+    """Return a function for `always` that calls each of these until it has succeeded once. One that
+    a lock blocks is tried again later, and the thread does its duties."""
     left = list(works)
 
     def do() -> float:

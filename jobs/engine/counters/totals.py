@@ -46,8 +46,8 @@ Key = tuple[str, str]
 
 
 class Pending:
-    """The counts of this process that are not written yet, and the number of its running drains,
-    which write them."""
+    """The unwritten counts of this process, and the number of its running drains, which write
+    them."""
 
     def __init__(self) -> None:
         self._begin()
@@ -80,7 +80,6 @@ class Pending:
         return bool(self._numbers)
 
     def age(self) -> float:
-        """Return the seconds since the last take."""
         return time.monotonic() - self._taken_at
 
 
@@ -102,12 +101,12 @@ def settled(verdict: Verdict, state: str) -> None:
 
 
 def lost(names: Counter[str]) -> None:
-    """Count claims whose workers were lost. `names` has the number of claims by queue."""
+    """Count the lost claims of these queues."""
     add({(SETTLED, name): _outcome("lost", count) for name, count in names.items()})
 
 
 def sent(name: str) -> None:
-    """Count a wake-up that was sent for the queue `name`."""
+    """Count a wake-up of the queue."""
     add({(WAKE_UPS, name): [1]})
 
 
@@ -126,7 +125,7 @@ def add(counts: Mapping[Key, Sequence[float]]) -> None:
 
 
 def write_soon() -> None:
-    """Have the thread write the pending counts, if there are any and no drain writes them first."""
+    """Have the thread write the pending counts, if no drain writes them first."""
     if settings.JOBS_WAKE == "thread" and _pending.any():
         _writer.request([""])
 
@@ -142,8 +141,7 @@ def written_by_drain() -> Iterator[None]:
 
 
 def observation(seconds: float) -> list[float]:
-    """Return the numbers of a histogram of this one value: the count of each bucket, then the
-    sum."""
+    """Return a histogram of this one value: the count of each bucket, then the sum."""
     numbers = [0.0] * (len(BUCKETS) + 2)
     numbers[bisect_left(BUCKETS, seconds)] = 1.0
     numbers[-1] = max(seconds, 0.0)
@@ -225,7 +223,6 @@ def record(queue: str, tally: Counter[str], seconds: float) -> None:
 
 
 def write(_items: object = None) -> None:
-    """Write all pending counts."""
     with params_to_write() as params:
         execute(ADD, **params)
 

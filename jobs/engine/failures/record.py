@@ -53,10 +53,8 @@ SELECT grouped.id FROM restored, grouped WHERE silenced_until > {clock.NOW}
 
 
 def count(failures: Mapping[Fingerprint, int], times: Mapping[Fingerprint, Any] = {}) -> set[int]:
-    """Add numbers of failures to their groups; return the ids of the silenced groups.
-
-    `times` has the first and the last time of each; the default is now.
-    """
+    """Add numbers of failures to their groups; return the ids of the silenced groups. `times` has
+    the first and the last time of each; the default is now."""
     groups = sorted(failures, key=lambda group: group.id)
     rows = query(
         _RECORD,
@@ -81,10 +79,8 @@ def silenced(failures: Iterable[Fingerprint]) -> set[int]:
 
 
 def count_settled(failures: Iterable[Fingerprint]) -> set[int]:
-    """Count the failures of a settlement; return the ids of the silenced groups.
-
-    If counting fails, that is logged and the counts are lost, so that no settlement fails.
-    """
+    """Do the same as `count`, but log a database error and lose the counts, so that no settlement
+    fails."""
     tally = Counter(failures)
     connection = connections.current()
     try:

@@ -20,8 +20,8 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
-    """Claim up to `concurrency` jobs, run them and settle them. Return the number of jobs by state,
-    or None if no job was due."""
+    """Claim, run and settle up to `concurrency` jobs. Return the number of jobs by state, or None
+    if no job was due."""
     jobs = claim(handler, limits, handler.concurrency)
     if not jobs:
         return None

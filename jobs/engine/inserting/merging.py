@@ -79,8 +79,8 @@ def insert_with_one_key(jobs: Sequence[NewJob], index: int) -> Inserted:
 
 
 def insert_or_merge(jobs: Sequence[NewJob], indexes: list[int]) -> Inserted:
-    """Insert the jobs with these indexes. Merge a job that cannot be inserted into the unstarted
-    job with its key; if that job has begun, insert the job again."""
+    """Insert the jobs with these indexes, or merge them into the unstarted jobs with their keys. If
+    such a job has begun, insert again."""
     ids: dict[int, int] = {}
     merges = _Merges()
     for _round in range(ROUNDS):
@@ -120,8 +120,8 @@ class _Merges:
         """A row for each event whose job was merged."""
 
     def merge(self, jobs: Sequence[NewJob], indexes: list[int]) -> list[int]:
-        """Merge the jobs with these indexes. Return the indexes of jobs that could not be merged,
-        because the unstarted job with their key has begun."""
+        """Merge the jobs with these indexes. Return the indexes of the others: the unstarted jobs
+        with their keys have begun."""
         unmerged: list[int] = []
         for statement, by_replacing in ((LOCK, False), (REPLACE, True)):
             group = [index for index in indexes if replaces(jobs[index].handler) is by_replacing]
@@ -161,7 +161,6 @@ class _Merges:
             )  # fmt: skip
 
     def finish(self) -> None:
-        """Write the rows of merged jobs of events, and register the work to do after the commit."""
         if self.rows:
             prepared.query(INSERT, **columns_of(self.rows))
         _count_on_commit(self.counted)
@@ -201,8 +200,7 @@ def _count_soon(ids: Sequence[int]) -> None:
 
 
 def _count(merges: Counter[int]) -> dict[int, int]:
-    """Write these counts; return the counts of locked jobs, which are not written, for up to
-    MAX_UNCOUNTED jobs."""
+    """Write these counts; return the counts of locked jobs, at most MAX_UNCOUNTED."""
     rows = prepared.query(
         COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
     )

@@ -42,15 +42,13 @@ def of_events(events: Iterable[Recorded]) -> None:
 
 
 def of_jobs(handlers: Iterable[str], ids: list[int]) -> None:
-    """Write the searchable values of the payloads of these jobs of `handlers`. Jobs without a
-    payload have none; the values of an event are written by `of_events`."""
+    """Write the searchable values of the payloads of these jobs of `handlers`."""
     pairs = {(name, field) for name in set(handlers) for field in declared_by(name)}
     if pairs and ids:
         _write(_OF_JOBS, ids, pairs)
 
 
 def declared_by(handler: str) -> list[str]:
-    """Return the searchable fields of the handler with this name."""
     declaring = registry.find(handler)
     return list(declaring.searchable) if declaring else []
 

@@ -24,8 +24,8 @@ WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
 
 
 def give_back_waiting(held: HeldClaim) -> int:
-    """Make the waiting jobs of this claim pending again, without a counted attempt, and wake their
-    queue. Return the number of jobs. The running call is recorded as begun."""
+    """Make the waiting jobs of this claim pending again, without a counted attempt; return their
+    number. The running call is recorded as begun."""
     if not held.recorded and (running := held.running()):
         record_begun(running)
         held.recorded = True
@@ -37,12 +37,10 @@ def give_back_waiting(held: HeldClaim) -> int:
 
 
 def give_back_running(held: HeldClaim) -> None:
-    """Settle the running jobs of the claim as interrupted: they are pending again."""
     settle([interrupted(job) for job in held.running()], tries=1)
     wake.wake([held.handler.name])
 
 
 def record_begun(jobs: Sequence[ClaimedJob]) -> None:
-    """Record that the calls of these claimed jobs have begun, and when."""
     numbers = ("id", "claim_no", "call_after")
     execute(_BEGUN, **arrays(jobs, ("worker", *numbers), numbers))

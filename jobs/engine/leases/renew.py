@@ -40,8 +40,8 @@ WHERE j.id = %(id)s AND j.claim_no = %(claim_no)s AND {unindexed("j.state")} = '
 
 
 def renew(jobs: Sequence[ClaimedJob]) -> int:
-    """Renew the leases of these jobs of one handler; return the number of renewed leases. A job
-    whose claim was lost or whose row is locked is left out."""
+    """Renew the leases of these jobs of one handler, without lost claims and locked rows; return
+    the number of renewed leases."""
     if len(jobs) == 1:
         return _renew_one(jobs[0])
     claims = arrays(jobs, ("id", "claim_no", "worker"), ("id", "claim_no"))

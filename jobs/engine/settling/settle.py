@@ -85,8 +85,7 @@ def _end_spans(verdicts: Sequence[Verdict], states: Mapping[int, str], began: in
 
 
 def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
-    """Count the settled claims for /metrics, and the failures by group. Set `silenced` on failures
-    of silenced groups."""
+    """Count the settled claims and failures. Set `silenced` on failures of silenced groups."""
     settled = [verdict for verdict in verdicts if verdict.job.id in states]
     for verdict in settled:
         totals.settled(verdict, states[verdict.job.id])
@@ -113,8 +112,7 @@ def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
 
 def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
     """Settle jobs by moving them to the history, and return the moved jobs. The caller settles the
-    others without moving them: if today's partition is missing or the cached columns are outdated.
-    """
+    others, if today's partition is missing or the cached columns are outdated."""
     params = _params(verdicts)
 
     def move() -> Rows:
@@ -191,7 +189,7 @@ def _retried(
 
 
 def partition(day: date) -> str:
-    """Return the name of the table for jobs that ended on this day (UTC)."""
+    """Return the table of jobs that ended on this day (UTC)."""
     return f"{PREFIX}{day:%Y%m%d}"
 
 
@@ -235,6 +233,5 @@ def table_of_today() -> HistoryTable | None:
 
 
 def forget_table() -> None:
-    """Clear the cache."""
     global _known
     _known = (0.0, 0.0, None)

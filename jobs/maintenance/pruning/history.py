@@ -71,10 +71,8 @@ ORDER BY c.relname
 
 
 def _indexes(day: date) -> dict[str, str]:
-    """Return the statements that create the indexes of a day's partition, by index name.
-
-    The indexes are those of the live partition, including indexes that other apps have added.
-    """
+    """Return the statements that create the indexes of a day's partition, by index name: those of
+    the live partition, including indexes that other apps have added."""
     statements = {}
     for index, definition in query(_INDEXES):
         begins, rest = definition.split(" USING ", 1)
@@ -93,11 +91,8 @@ CREATE INDEX "tailrace_job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at
 
 
 def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
-    """Create the missing partitions of the wanted days, by default today and the next days.
-
-    Return the days that were missing. Two processes may do this at once: each partition is created
-    by one of them.
-    """
+    """Create the missing partitions of the wanted days, by default today and the next days; return
+    these days. Two processes may do this at once."""
     today = database_now().date()
     wanted = wanted or (today + timedelta(days=number) for number in range(DAYS_AHEAD + 1))
     known = set(days())
@@ -143,10 +138,8 @@ def in_batches(statement: str, deadline: float, **params: Any) -> int:
 
 
 def move() -> int:
-    """Move jobs that finished AGE_SECONDS ago to the history; return the number of jobs.
-
-    Jobs past their retention are not moved: they are deleted soon.
-    """
+    """Move jobs that finished AGE_SECONDS ago to the history; return the number of jobs. Jobs past
+    their retention are deleted soon."""
     deadline = time.monotonic() + SECONDS
     make_partitions()
     until = database_now() - timedelta(seconds=AGE_SECONDS)
@@ -163,11 +156,8 @@ def move() -> int:
 
 
 def drop_past(retention_days: int, deadline: float) -> int:
-    """Drop the days past their retention; return the planner's estimate of the number of their
-    jobs.
-
-    The work stops at `deadline` (`time.monotonic`); the next turn continues.
-    """
+    """Drop the days past their retention, until `deadline` (`time.monotonic`); return the planner's
+    estimate of the number of their jobs."""
     last_kept = database_now().date() - timedelta(days=retention_days)
     return sum(_drop(partition(day), deadline) for day in days() if day < last_kept)
 
@@ -224,7 +214,6 @@ def _drop_table(name: str, deadline: float) -> bool:
         if time.monotonic() > deadline:
             break
         time.sleep(DROP_LOCK_MILLISECONDS / 1000)
-    log.warning(
-        "history.not_dropped", table=name, hint="other sessions read the history all the time"
-    )
+    hint = "other sessions read the history all the time"
+    log.warning("history.not_dropped", table=name, hint=hint)
     return False

@@ -38,10 +38,8 @@ the whole table."""
 
 
 def prune() -> dict[str, int]:
-    """Delete old jobs, events and records; return the number of deleted rows of each kind.
-
-    If a kind fails, for example because its rows are locked, the other kinds are still pruned.
-    """
+    """Delete old jobs, events and records; return the number of deleted rows of each kind. If a
+    kind fails, for example because its rows are locked, the others are still pruned."""
     deadline = time.monotonic() + SECONDS
     days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
     event_days = settings.EVENTS_RETENTION_DAYS

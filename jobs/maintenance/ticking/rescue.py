@@ -81,11 +81,8 @@ ran, checks are slow, and are made only every LONGEST_PAUSE."""
 
 
 def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
-    """Rescue jobs with expired leases, all or only the jobs `ids`; return how many.
-
-    The tick, which calls this, then wakes their queues. Another thread reports the failures after
-    the commit, so that reporters delay neither the tick nor a sweep that holds locks.
-    """
+    """Rescue jobs with expired leases, all or only the jobs `ids`; return how many. The tick wakes
+    their queues. Another thread reports the failures, so that reporters delay no tick or sweep."""
     if ids is None and bookmark.ages() is not None:
         return 0
     handlers, began = registry.all_handlers(), time.monotonic()
