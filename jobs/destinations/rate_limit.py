@@ -42,11 +42,9 @@ ON CONFLICT (name) DO NOTHING
 def reserve_tokens(
     name: str, rate: float, burst: float, ahead: float, wanted: int
 ) -> tuple[list[float], float]:
-    """Take up to `wanted` tokens from the bucket, including the tokens of the next `ahead` seconds.
-
-    Return the seconds until each token may be used, and the seconds until the token after them.
-    By taking tokens in advance, a caller that comes a little late loses none.
-    """
+    """Take up to `wanted` tokens from the bucket, including those of the next `ahead` seconds, so
+    that a caller that comes a little late loses none. Return the seconds until each token may be
+    used, and the seconds until the token after them."""
     values = {"name": name, "burst": max(burst, 1.0), "rate": rate}
     values |= {"ahead": ahead * rate, "wanted": wanted}
     if not (rows := query(_RESERVE, **values)):
@@ -69,8 +67,7 @@ RETURNING tokens
 
 
 def pause(name: str, rate: float, seconds: float) -> None:
-    """Block the bucket for `seconds`, as its destination requested (Retry-After), by making its
-    number of tokens negative."""
+    """Block the bucket for `seconds`, as its destination requested (Retry-After)."""
     query(_PAUSE, name=name, rate=rate, tokens=1 - rate * seconds)
 
 
@@ -96,10 +93,7 @@ FROM wanted JOIN taken USING (name)
 
 
 def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> dict[str, int]:
-    """Count items by name; return how many of each name are within `limit` per `seconds`.
-
-    It is one statement for all names.
-    """
+    """Count items by name; return how many of each name are within `limit` per `seconds`."""
     if not counts:
         return {}
     names, numbers = list(counts), list(counts.values())

@@ -61,13 +61,10 @@ def create_schedules(rows: Iterable[NewSchedule]) -> int:
     """Create these schedules, or change the stored schedules with the same names, in the caller's
     transaction. Return the number of new and changed schedules.
 
-    If the timing of a schedule does not change, it keeps its next slot. If the timing changes, a
-    slot whose nominal time has come still runs, and later slots follow the new timing (see
-    `Schedule.first_slot`). `enabled` does not change: operators set it.
-
-    Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows for more
-    than ten seconds. Several processes may call it at once: rows are locked in the order of their
-    names.
+    If the timing of a schedule does not change, it keeps its next slot; else see
+    `Schedule.first_slot`. `enabled` does not change: operators set it. Several processes may call
+    it at once. Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows
+    for more than ten seconds.
     """
     given = sorted(rows, key=lambda row: row.name)
     stored = _validated(given)
@@ -104,8 +101,8 @@ def remove_schedules(
     """Remove the schedules with these names, with this owner, or whose owner begins with
     `owner_prefix`, in the caller's transaction. Return the number of removed schedules.
 
-    `cancel_pending`: also cancel their unstarted jobs, with this reason; running jobs continue.
-    Slots stay until they are pruned. Schedules that handlers declare are not removed.
+    `cancel_pending`: also cancel their unstarted jobs, with this reason. Schedules that handlers
+    declare are not removed.
 
     Raises ValueError unless exactly one of the three is given, or Blocked as `create_schedules`.
     """
@@ -295,7 +292,6 @@ SELECT (SELECT count(*) FROM chosen), array(SELECT id FROM removed) FROM restore
 
 
 def _by_name(names: Sequence[str]) -> Iterator[list[int]]:
-    """Remove schedules by name, in batches; yield the ids of each batch."""
     for batch in _batches(names):
         yield _remove(_BY_NAME, names=batch)[0]
 
@@ -310,7 +306,6 @@ def _by_owner(owner: str | None, prefix: str | None) -> Iterator[list[int]]:
 
 
 def _remove(chosen: str, **params: Any) -> tuple[list[int], bool]:
-    """Remove one batch; return the removed ids, and whether there may be more schedules."""
     with locks.named(lambda: f"the rows of schedules ({params})"[:200]):
         [(count, ids)] = query(
             _REMOVE.format(chosen=chosen), **params, **locks.params(), batch=BATCH
@@ -328,7 +323,5 @@ LIMIT %(batch)s
 
 def _cancel(schedules: Sequence[int], reason: str) -> None:
     """Cancel the unstarted jobs of removed schedules. No tick creates more: the rows are gone."""
-    while schedules and (
-        jobs := [id for (id,) in query(_PENDING, ids=list(schedules), batch=BATCH)]
-    ):
-        cancel(jobs, by="remove_schedules", reason=reason, running=False)
+    while schedules and (rows := query(_PENDING, ids=list(schedules), batch=BATCH)):
+        cancel([id for (id,) in rows], by="remove_schedules", reason=reason, running=False)

@@ -28,8 +28,7 @@ def assert_owed(
     """Assert that a job of this handler is owed, and return it; if there are several, the oldest.
 
     `event` is the job's event or the event's id. `payload` has keys and values that must be in the
-    job's payload. `count` is the exact number of such jobs. The message of the AssertionError shows
-    the existing jobs.
+    job's payload. `count` is the exact number of such jobs.
     """
     jobs, wanted = _matching(handler, event, payload, routing_key)
     number = jobs.count()

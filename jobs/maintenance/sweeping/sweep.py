@@ -123,10 +123,8 @@ TABLE again UNION ALL TABLE new
 
 def _record(run: SweepRun) -> None:
     """Record the run: in the row of the last run if both found nothing, else in a new row."""
-    columns = {
-        name: getattr(run, name)
-        for name in ("invariant", "outcome", "found", "repaired", "duration_ms", "error")
-    }
+    names = ("invariant", "outcome", "found", "repaired", "duration_ms", "error")
+    columns = {name: getattr(run, name) for name in names}
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         [(run.pk, run.started_at, run.checks)] = query(_RECORD, **columns)
 

@@ -119,5 +119,5 @@ def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
 
 def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
     *columns, state = row
-    final, retry_in = state == "failed", 0.0
-    return Failure(*columns, final, retry_in, LOST, WORKER_LOST, is_silenced)
+    outcome: dict[str, Any] = {"final": state == "failed", "retry_in": 0.0, "silenced": is_silenced}
+    return Failure(*columns, **outcome, error=LOST, error_class=WORKER_LOST)
