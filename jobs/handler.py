@@ -173,7 +173,8 @@ class Handler(Described):
         return cls.payload_readers is not Handler.payload_readers
 
     def destination(self, job: "ClaimedJob") -> str:
-        """Return the destination of the job, for `per_destination`, without database queries."""
+        """Return the destination of the job, for `per_destination`. It runs in the event loop, so
+        it must not use the database."""
         return job.lane or job.routing_key
 
     def handle(self, job: "ClaimedJob") -> Any:
@@ -406,8 +407,8 @@ class TimeLimitExceeded(BaseException):
 
 
 class Interrupted(BaseException):
-    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds. Not
-    an Exception: see TimeLimitExceeded."""
+    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds. The
+    job is pending again at once; no attempt is counted. Not an Exception: see TimeLimitExceeded."""
 
     def __init__(self) -> None:
         super().__init__("interrupted: its worker had to end")

@@ -119,5 +119,6 @@ def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
 
 def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
     *columns, state = row
-    outcome: dict[str, Any] = {"final": state == "failed", "retry_in": 0.0, "silenced": is_silenced}
-    return Failure(*columns, **outcome, error=LOST, error_class=WORKER_LOST)
+    rest: dict[str, Any] = {"final": state == "failed", "error": LOST, "error_class": WORKER_LOST}
+    rest |= {"retry_in": 0.0, "silenced": is_silenced}
+    return Failure(*columns, **rest)
