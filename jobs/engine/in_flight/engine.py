@@ -7,7 +7,6 @@ that never wait for a call.
 import queue
 import threading
 import time
-from dataclasses import dataclass
 
 import structlog
 from django.db import DatabaseError
@@ -46,20 +45,13 @@ LAST_SECONDS = 2.0
 """This long after the grace, the process may end even if jobs are not settled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A queue may have work."""
-
-    queue: str
-    is_passed_on: bool
-
-
 class InFlight:
     """The calls of async handlers in this process."""
 
     def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[Call | Message | None] = queue.SimpleQueue()
-        """Ended calls, messages for queues that may have work, and None to begin a new round."""
+        self._inbox: queue.SimpleQueue[Call | tuple[str, bool] | None] = queue.SimpleQueue()
+        """Ended calls, messages for queues that may have work (the queue, and whether it was passed
+        on), and None to begin a new round."""
         self._loop = Loop(self._inbox.put)
         self._claims = Claims(lambda calls: self._loop.begin(calls))
         self._settlement = Settlement()
@@ -78,7 +70,7 @@ class InFlight:
         """Notify the engine thread that the queue may have work. Return whether to pass the message
         on to another process."""
         is_passed_on = self._claims.may_pass_on(name, time.monotonic())
-        self._inbox.put(Message(name, is_passed_on))
+        self._inbox.put((name, is_passed_on))
         return is_passed_on
 
     def shut_down(self, grace_seconds: float) -> None:
@@ -142,11 +134,11 @@ class InFlight:
             times.append(now + LOOK_SECONDS)
         return max(min(times) - now, PACE_SECONDS) if times else None
 
-    def _take(self, message: Call | Message | None) -> None:
+    def _take(self, message: Call | tuple[str, bool] | None) -> None:
         if isinstance(message, Call):
             self._settlement.add(message)
         elif message is not None:
-            self._claims.notified(message.queue, message.is_passed_on, time.monotonic())
+            self._claims.notified(*message, time.monotonic())
 
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS

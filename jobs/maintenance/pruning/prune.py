@@ -11,8 +11,9 @@ from django.db import DatabaseError
 from tailrace.db import clock, connections
 from tailrace.db.query import execute, query
 from tailrace.db.sql.plans import probe
+from tailrace.environment.discovery import subclasses
 from tailrace.jobs.maintenance.pruning.history import BATCH, drop_past, in_batches
-from tailrace.jobs.maintenance.retention import tables_that_keep_events
+from tailrace.jobs.maintenance.retention import KeepEvents
 from tailrace.jobs.operations import audit
 
 log = structlog.get_logger(__name__)
@@ -147,8 +148,9 @@ SELECT max(id), bool_and(recorded_at < {clock.NOW} - make_interval(days => %(day
 def _prune_events(days: int, deadline: float) -> int:
     """Delete old events in batches, from the oldest on; events that must be kept are skipped."""
     kept = (
-        f"AND NOT EXISTS (SELECT 1 FROM {table} x WHERE x.event_id = old.id)"
-        for table in tables_that_keep_events()
+        f"AND NOT EXISTS (SELECT 1 FROM {model._meta.db_table} x WHERE x.event_id = old.id)"
+        for cls in subclasses(KeepEvents)
+        for model in cls.models
     )
     statement = _DELETE_EVENTS.format(kept=" ".join(kept))
     total, beyond = 0, 0
