@@ -34,14 +34,19 @@ class Coalescer(Generic[T]):
     the requests of each item. Two calls begin at least `pace` seconds apart."""
 
     def __init__(
-        self, name: str, work: Callable[[Counter[T]], Any], *, pace: float, flushes: bool = True
+        self,
+        name: str,
+        work: Callable[[Counter[T]], Any],
+        *,
+        pace: float,
+        flush_at_exit: bool = True,
     ) -> None:
         self._name, self._pace = name, pace
         self._call: Callable[[Counter[T]], Any] = work
         self._begin()
         # After a fork the child has no such thread, and the lock might be held for ever.
         os.register_at_fork(after_in_child=self._begin)
-        if flushes:
+        if flush_at_exit:
             atexit.register(self.flush)
             worker_process_shutdown.connect(self._at_end_of_worker)  # workers do not call atexit
 

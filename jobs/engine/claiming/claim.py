@@ -54,7 +54,7 @@ class Batch(list[ClaimedJob]):
 
 
 def worker_name() -> str:
-    """Return a name for one claim of this process."""
+    """Return a name that is unique to one claim of this process."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 

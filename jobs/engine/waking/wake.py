@@ -171,7 +171,7 @@ def send(names: Iterable[str]) -> int:
     return count
 
 
-_sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flushes=False)
+_sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)
 
 
 def _send(name: str) -> None:
