@@ -114,24 +114,16 @@ def _new_job(
         lane = instance.lane_without_event(text, lane)
     except ValueError as error:
         raise InvalidJob(str(error)) from error
+    state = State.PENDING if after is None else _state_after(instance, after)
     return NewJob(
-        handler=instance.name,
-        payload=text,
-        state=State.PENDING if after is None else _state_after(instance, after),
-        priority=priority,
-        lane=lane,
-        after_id=after,
-        due_at=due_at,
-        **rest,
-    )
+        instance.name, payload=text, state=state, priority=priority, lane=lane, after_id=after,
+        due_at=due_at, **rest,
+    )  # fmt: skip
 
 
 def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) -> str | None:
     """Return the payload as JSON text to store, with the defaults of the handler's model; None if
-    the handler takes no payload.
-
-    Raises InvalidJob, also for keys that the model does not declare (see `payloads.strict_model`).
-    """
+    the handler takes no payload. Raises InvalidJob, also for undeclared keys."""
     if handler.Payload is None:
         if payload is not None:
             raise InvalidJob(f"{handler.name} takes no payload; declare a Payload model on it")
@@ -174,9 +166,8 @@ class JobFailed(Exception):
     """The job failed or was cancelled. Has the job's `state` and `error`."""
 
     def __init__(self, job_id: int, handler: str, state: str, error: str) -> None:
-        super().__init__(
-            f"job {job_id} of {handler} is {state}: {error or 'no reason is recorded'}"
-        )
+        reason = error or "no reason is recorded"
+        super().__init__(f"job {job_id} of {handler} is {state}: {reason}")
         self.job_id, self.handler, self.state, self.error = job_id, handler, state, error
 
 
@@ -190,12 +181,12 @@ class ResultNotStored(LookupError):
 
 
 def result(job_id: int, timeout: float = 60.0) -> Any:
-    """Wait up to `timeout` seconds for a job to finish, and return its result.
+    """Wait up to `timeout` seconds for a job to finish, and return its result: JSON values, or None
+    for a skipped job.
 
-    The result consists of JSON values; the result of a skipped job is None. Each poll is one small
-    query: the second after 20 ms, later ones every half second. Call it outside of transactions,
-    and not in a handler, where it would block a worker: enqueue the next job with `after=` instead.
-    Raises JobFailed, NotFinished, UnknownJob or ResultNotStored.
+    Call it outside of transactions, and not in a handler, where it would block a worker: enqueue
+    the next job with `after=` instead. Raises JobFailed, NotFinished, UnknownJob or
+    ResultNotStored.
     """
     for _ in poll_times(timeout):
         handler, state, stored, error = _read(job_id)

@@ -67,8 +67,8 @@ class Handler(Described):
 
     Define either `handle(job)`, which may be an `async def`, or `handle_batch(jobs)`. When it
     returns, the job is completed. Raise Retry, Snooze, Skip, Cancel or Permanent for another
-    outcome; after any other exception the job is retried by `backoff`.
-    A job may run twice if its worker is killed, so make effects idempotent.
+    outcome; after any other exception the job is retried by `backoff`. A job may run twice if its
+    worker is killed, so make effects idempotent.
     """
 
     name: ClassVar[str] = ""
@@ -139,8 +139,8 @@ class Handler(Described):
         return ""
 
     def batch_sizes(self) -> Mapping[str, int]:
-        """Return batch sizes by lane, for a fair handler with `handle_batch`. Other lanes use
-        `batch_size`. If a handler defines this method, each batch has jobs of only one lane."""
+        """Return batch sizes by lane, for a fair handler with `handle_batch`; other lanes use
+        `batch_size`. With this method, each batch has jobs of only one lane."""
         return {}
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
@@ -159,18 +159,13 @@ class Handler(Described):
         return (lane or NO_LANE) if self.in_lanes() else lane
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
-        """Return a key that only one unstarted job may have at a time, or None.
-
-        Later jobs with the same key are merged into the unstarted job, by `merge`. That job begins
-        only after the transactions of all merged jobs have committed.
-        """
+        """Return a key that only one unstarted job may have at a time, or None. Later jobs with the
+        key are merged into it (see `merge`). It begins only after their transactions commit."""
         return None
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
         """Return the readers of jobs with these payloads, by the job's id; None if all users are.
-
-        For jobs without an event only. The type of an event decides about the jobs of the event.
-        """
+        For jobs without an event only: the type of an event decides about its jobs."""
         return dict.fromkeys(payloads)
 
     @classmethod
@@ -186,10 +181,8 @@ class Handler(Described):
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
     def handle_batch(self, jobs: "Sequence[ClaimedJob]") -> Any:
-        """Handle several jobs together. Jobs for which it sets no outcome are completed.
-
-        The return value is not recorded, but a returned outcome counts as if it was raised.
-        """
+        """Handle several jobs together. Jobs for which it sets no outcome are completed. The return
+        value is not recorded, but a returned outcome counts as if it was raised."""
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
     @classmethod
@@ -279,10 +272,8 @@ class ClaimedJob:
 
     @property
     def payload(self) -> Any:
-        """The validated payload: an instance of the handler's Payload; None if it declares none.
-
-        Raises Permanent if the stored payload is invalid.
-        """
+        """The payload as an instance of the handler's Payload; None if it declares none. Raises
+        Permanent if the stored payload is invalid."""
         if self._payload is None and self.handler.Payload is not None:
             raw = {} if self.raw_payload is None else self.raw_payload
             try:
@@ -298,12 +289,12 @@ class ClaimedJob:
             with_reconnect(lambda: execute(_PROGRESS, **self._key(), **fields))
 
     def log(self, message: object) -> None:
-        """Add the message to the job's log, which operators see while the job runs. It can also be
-        called from async handlers and `handle_batch`.
+        """Add the message to the job's log, which operators see while the job runs; also from async
+        handlers and `handle_batch`.
 
-        It returns at once, and the line is kept whatever the outcome of the call. The last 200
-        lines of each claim are kept, with up to 500 characters each. Do not log secrets: all users
-        with the permission to see payloads can read the log.
+        It returns at once, and the line is kept whatever the outcome of the call: the last 200
+        lines of each claim, with up to 500 characters each. Do not log secrets: all users with the
+        permission to see payloads can read the log.
         """
         for line in job_log.lines_of(str(message)):
             self._lines += 1
@@ -311,10 +302,7 @@ class ClaimedJob:
 
     def check_cancelled(self) -> None:
         """Raise CancelRequested if an operator cancelled the job, or LeaseLost if another worker
-        has claimed it.
-
-        It takes one small query: call it between steps, not for each row.
-        """
+        has claimed it. It takes one query: call it between steps, not for each row."""
         with connections.engine():
             rows = with_reconnect(lambda: query(_CANCEL_REQUESTED, **self._key()))
         if not rows:
@@ -368,10 +356,8 @@ class Outcome(Exception):
 
 
 class Retry(Outcome):
-    """The attempt failed: try again after `after` seconds (None: the handler's backoff).
-
-    It counts as an attempt. After the last attempt the job is `failed`.
-    """
+    """The attempt failed and counts: try again after `after` seconds (None: the handler's backoff).
+    After the last attempt the job is `failed`."""
 
     def __init__(self, reason: str = "", after: float | None = None) -> None:
         super().__init__(reason)
@@ -416,18 +402,13 @@ class LeaseLost(Outcome):
 
 
 class TimeLimitExceeded(BaseException):
-    """The handler's call took longer than its time limit.
-
-    Not an Exception, so that a handler's own `except Exception` does not swallow it.
-    """
+    """The handler's call took longer than its time limit. Not an Exception, so that a handler's own
+    `except Exception` does not swallow it."""
 
 
 class Interrupted(BaseException):
-    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds.
-
-    The job is pending again at once; no attempt is counted. Not an Exception: see
-    TimeLimitExceeded.
-    """
+    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds. The
+    job is pending again at once; no attempt is counted. Not an Exception: see TimeLimitExceeded."""
 
     def __init__(self) -> None:
         super().__init__("interrupted: its worker had to end")

@@ -18,7 +18,6 @@ from kombu import Queue as KombuQueue
 
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.drain import task_of
-from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 from tailrace.jobs.runtime import shutdown
 
@@ -40,7 +39,11 @@ billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 def register() -> None:
     """Register a task for each handler on the current Celery app, and declare the queues."""
     for handler in registry.all_handlers().values():
-        _register(handler)
+        work = task_of(handler)
+        work.__doc__ = handler.description()
+        limit = handler.time_limit or settings.JOBS_TIME_LIMIT
+        time_limit = settings.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN
+        current_app.task(name=handler.name, ignore_result=True, time_limit=time_limit)(work)
     declare_queues()
 
 
@@ -53,17 +56,6 @@ def declare_queues() -> None:
         KombuQueue(name, routing_key=name, queue_arguments=arguments) for name in names
     ]
     current_app.conf.task_routes = {name: {"queue": name} for name in names}
-
-
-def _register(handler: Handler) -> None:
-    work = task_of(handler)
-    work.__doc__ = handler.description()
-    limit = handler.time_limit or settings.JOBS_TIME_LIMIT
-    current_app.task(
-        name=handler.name,
-        ignore_result=True,
-        time_limit=settings.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN,
-    )(work)
 
 
 @signals.worker_before_create_process.connect

@@ -32,10 +32,8 @@ class BreakerState:
 
 
 def _query(statement: str, **params: Any) -> list[Any]:
-    """Execute the statement on the engine's connection, which limits the wait for locked rows.
-
-    A rollback of the handler's transaction must not undo it: the message has been sent.
-    """
+    """Execute the statement on the engine's connection, which limits the wait for locked rows. A
+    rollback of the handler's transaction must not undo it: the message has been sent."""
     with connections.engine():
         return query(statement, **params)
 
@@ -53,10 +51,7 @@ WHERE name = %(name)s AND open_until <= {clock.NOW} RETURNING failures
 
 def check(name: str) -> BreakerState:
     """Return whether messages may be sent to the destination now. If it is half-open and the probe
-    is free, the caller gets the probe.
-
-    It costs one read while the breaker is closed.
-    """
+    is free, the caller gets the probe."""
     return check_all([name])[name]
 
 
@@ -109,17 +104,9 @@ def record_failure(
     `at_once` opens it after one failure: for a destination that could not be reached.
     `probe`: the probe failed, so the breaker opens for twice as long as the last time.
     """
-    [(seconds,)] = _query(
-        _RECORD_FAILURE,
-        name=name,
-        error=error[:500],
-        at_once=at_once,
-        probe=probe,
-        count=count,
-        limit=ERRORS_TO_OPEN,
-        shortest=SHORTEST_SECONDS,
-        longest=LONGEST_SECONDS,
-    )
+    limits = {"limit": ERRORS_TO_OPEN, "shortest": SHORTEST_SECONDS, "longest": LONGEST_SECONDS}
+    values = {"name": name, "error": error[:500], "at_once": at_once, "probe": probe}
+    [(seconds,)] = _query(_RECORD_FAILURE, **values, **limits, count=count)
     return float(seconds or 0.0)
 
 

@@ -82,11 +82,8 @@ def apply_results(
     elsewhere: bool = False,
 ) -> bool:
     """Update the breaker `name` of the destination and set the outcome of each job. Return whether
-    the destination was unavailable and is available again.
-
-    `elsewhere`: the messages may also go to other destinations, so the jobs do not wait for this
-    one.
-    """
+    it was unavailable and is available again. `elsewhere`: the messages may also go to other
+    destinations, so the jobs do not wait for this one."""
     wait = update_breaker(name, state, results)
     for job, result in zip(jobs, results, strict=True):
         _set_outcome(job, result, state, 0.0 if elsewhere else wait)
@@ -147,10 +144,8 @@ def _updated(name: str, state: breaker.BreakerState, results: Sequence[DeliveryR
 
 
 def postpone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
-    """Snooze the jobs, for longer each time, so that a long outage causes few claims.
-
-    When the destination is available again, `release` makes them due at once.
-    """
+    """Snooze the jobs, for longer each time, so that a long outage causes few claims. `release`
+    makes them due when the destination is available again."""
     for job in jobs:
         factor = 2 ** min(job.claim_no - 1, 10) if seconds else 1
         wait = min(max(seconds, SHORTEST_WAIT) * factor, max(seconds, LONGEST_WAIT))
@@ -158,16 +153,12 @@ def postpone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
 
 
 def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -> int:
-    """Make the postponed jobs of the lane (None: of all lanes) due; return the number of jobs.
-
-    Jobs with a counted attempt keep their backoff, unless `charged` is true. Jobs that were never
-    claimed keep their due time.
-    """
-    waiting = Job.objects.pending().filter(
-        handler=handler, due_at__gt=database_now(), claim_no__gt=0
-    )
-    if lane is not None:
-        waiting = waiting.filter(lane=lane)
+    """Make the postponed jobs of the lane (None: of all lanes) due; return the number of jobs. Jobs
+    that were never claimed keep their due time, and without `charged`, jobs with a counted attempt
+    keep their backoff."""
+    conditions = {} if lane is None else {"lane": lane}
+    waiting = Job.objects.pending().filter(handler=handler, claim_no__gt=0, **conditions)
+    waiting = waiting.filter(due_at__gt=database_now())
     if not charged:
         waiting = waiting.filter(attempt=0)
     released = 0
@@ -181,5 +172,4 @@ def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -
 
 
 def with_jitter(seconds: float) -> float:
-    """Return the seconds, multiplied by a random factor from 1 to JITTER."""
     return seconds * uniform(1.0, JITTER)  # noqa: S311

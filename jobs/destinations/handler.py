@@ -70,10 +70,8 @@ class DestinationHandler(Handler, Generic[M]):
     per_destination: ClassVar[int | None] = 4
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterable[tuple[ClaimedJob, M]]:
-        """Yield the jobs to send now, with their messages; set the outcome of the other jobs.
-
-        A plain function, called for many jobs at once: it may use the database.
-        """
+        """Yield the jobs to send now, with their messages; set the outcome of the other jobs. A
+        plain function, called for many jobs at once: it may use the database."""
         raise NotImplementedError
 
     async def send(self, message: M) -> DeliveryResult:
@@ -81,9 +79,8 @@ class DestinationHandler(Handler, Generic[M]):
         raise NotImplementedError
 
     def destinations(self, job: ClaimedJob) -> Sequence[str]:
-        """Return the possible destinations of the job's message, the preferred one first. It is
-        sent to the first one that works and is not full. If there are several, override `send_to`
-        instead of `send`."""
+        """Return the possible destinations of the message, the preferred one first. The first that
+        works and is not full gets it. If there are several, override `send_to`, not `send`."""
         return (self.destination(job),)
 
     async def send_to(self, destination: str, message: M) -> DeliveryResult:
@@ -91,29 +88,26 @@ class DestinationHandler(Handler, Generic[M]):
         return await self.send(message)
 
     def is_full(self, destination: str, chosen: int) -> bool:
-        """Return whether messages should go to other destinations if possible, because this process
-        has enough messages for this one. `chosen`: messages just assigned to it."""
+        """Return whether messages should go to other destinations if possible. `chosen`: messages
+        of this process just assigned to it."""
         return False
 
     def finish(self, deliveries: Sequence[Delivery[M]]) -> None:
-        """Record the deliveries. The outcomes of the jobs are set and may be replaced.
-
-        A plain function. An exception is only logged, since the messages have been sent.
-        """
+        """Record the deliveries. The outcomes of the jobs are set and may be replaced. A plain
+        function. An exception is only logged, since the messages have been sent."""
 
     def messages_per_second(self) -> float | None:
-        """Return the maximum number of messages per second to a destination, for all workers
-        together; None: no limit."""
+        """Return how many messages per second all workers may send to a destination, or None."""
         return None
 
     def shared_rate(self, message: M) -> tuple[str, float] | None:
-        """Return the name of a rate limit that several destinations share, such as their host, and
-        its messages per second; None: no such limit."""
+        """Return a rate limit that several destinations share, or None: its name, such as their
+        host, and its messages per second."""
         return None
 
     def lane_of(self, destination: str) -> str | None:
-        """Return the lane that contains all jobs of this destination, or None. With None, all
-        waiting jobs become due when the destination is available again."""
+        """Return the lane with all jobs of this destination. With None, all waiting jobs become due
+        when the destination is available again."""
         return destination
 
     def breaker_name(self, destination: str) -> str:
@@ -190,8 +184,8 @@ class DestinationHandler(Handler, Generic[M]):
         states: Mapping[str, BreakerState],
         chosen: Mapping[str, Sequence[tuple[ClaimedJob, M]]],
     ) -> float:
-        """Return the rank of the destination for one more message; the lowest is the best. A
-        half-open destination comes first, but for one message only, the probe."""
+        """Return the rank of the destination for one more message; the lowest is the best. A probe
+        of a half-open destination comes first."""
         state, count = states[destination], len(chosen.get(destination, ()))
         if state.wait:
             return 3 + state.wait
@@ -221,7 +215,7 @@ class DestinationHandler(Handler, Generic[M]):
 
     def _refusing_limit(self, destination: str, message: M) -> rate_limit.Taken | None:
         """Take a token for the message from each rate limit of its destination. Return the limit
-        with the longest wait if one has no token, else None."""
+        with the longest wait if any has no token."""
         rates = [(destination, self.messages_per_second()), self.shared_rate(message)]
         buckets = [
             rate_limit.Bucket(self.breaker_name(name), rate, max(rate, 1.0))

@@ -20,12 +20,8 @@ NOT_KNOWN = "it is not known yet who may read the event"
 
 
 def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
-    """Return the readers of the restricted events of these jobs, by the event's id. Events that
-    everybody may read are left out.
-
-    If the readers of an event are not known yet, they are requested and the jobs of the event are
-    snoozed: `job.outcome` is set.
-    """
+    """Return the readers of the restricted events of these jobs, by the event's id. If they are not
+    known yet, they are requested and the jobs are snoozed: `job.outcome` is set."""
     events = {job.event.id: job.event for job in jobs if job.event is not None}
     restricted = readers_of(events.values())
     undecided = {id for id, readers in restricted.items() if readers.undecided}
@@ -35,11 +31,8 @@ def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
 
 
 def wait_for(jobs: Iterable[ClaimedJob], ids: Collection[int], reason: str) -> set[int]:
-    """Snooze the jobs of the events with these ids, longer each time; return the ids of the events
-    whose jobs were snoozed.
-
-    Jobs whose event was recorded LONGEST_WAIT ago or earlier are not snoozed.
-    """
+    """Snooze the jobs of the events with these ids, longer each time, for LONGEST_WAIT at most;
+    return the ids of the events whose jobs were snoozed."""
     waiting = set()
     for job in jobs:
         event = job.event

@@ -5,26 +5,10 @@ from dataclasses import dataclass
 
 from tailrace.db import clock
 from tailrace.db.query import execute, query
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays
 from tailrace.db.sql.token_bucket import tokens_at
 
 SHORTEST_WAIT = 0.05
-
-_TOKENS = tokens_at("excluded.at", tokens="b.tokens", filled_at="b.at", capacity="%(burst)s")
-# One statement, which locks the row: two workers never take the same token.
-_TAKE = f"""
-INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at)
-VALUES (%(name)s, %(burst)s - 1, {clock.NOW})
-ON CONFLICT (name) DO UPDATE SET
-  tokens = {_TOKENS} - 1,
-  at = greatest(b.at, excluded.at)
-WHERE {_TOKENS} >= 1
-RETURNING tokens
-"""
-_WAIT = f"""
-SELECT (1 - tokens) / %(rate)s - greatest(extract(epoch FROM {clock.NOW} - at), 0)::float8
-FROM tailrace_jobs_bucket WHERE name = %(name)s
-"""
 
 
 def take_token(name: str, rate: float, burst: float) -> float:
@@ -32,10 +16,8 @@ def take_token(name: str, rate: float, burst: float) -> float:
 
     A bucket holds up to `burst` tokens (at least 1) and gets `rate` tokens per second.
     """
-    if query(_TAKE, name=name, rate=rate, burst=max(burst, 1.0)):
-        return 0.0
-    rows = query(_WAIT, name=name, rate=rate)
-    return max(float(rows[0][0]), SHORTEST_WAIT) if rows else SHORTEST_WAIT
+    [taken] = take_from_all([Bucket(name, rate, max(burst, 1.0))])
+    return taken.wait
 
 
 _NOW_IN_IT = tokens_at(clock.NOW, tokens="tokens", filled_at="at", capacity="%(burst)s")
@@ -60,11 +42,9 @@ ON CONFLICT (name) DO NOTHING
 def reserve_tokens(
     name: str, rate: float, burst: float, ahead: float, wanted: int
 ) -> tuple[list[float], float]:
-    """Take up to `wanted` tokens from the bucket, including the tokens of the next `ahead` seconds.
-
-    Return the seconds until each token may be used, and the seconds until the token after them.
-    By taking tokens in advance, a caller that comes a little late loses none.
-    """
+    """Take up to `wanted` tokens from the bucket, including those of the next `ahead` seconds, so
+    that a caller that comes a little late loses none. Return the seconds until each token may be
+    used, and the seconds until the token after them."""
     values = {"name": name, "burst": max(burst, 1.0), "rate": rate}
     values |= {"ahead": ahead * rate, "wanted": wanted}
     if not (rows := query(_RESERVE, **values)):
@@ -87,8 +67,7 @@ RETURNING tokens
 
 
 def pause(name: str, rate: float, seconds: float) -> None:
-    """Block the bucket for `seconds`, as its destination requested (Retry-After), by making its
-    number of tokens negative."""
+    """Block the bucket for `seconds`, as its destination requested (Retry-After)."""
     query(_PAUSE, name=name, rate=rate, tokens=1 - rate * seconds)
 
 
@@ -114,10 +93,7 @@ FROM wanted JOIN taken USING (name)
 
 
 def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> dict[str, int]:
-    """Count items by name; return how many of each name are within `limit` per `seconds`.
-
-    It is one statement for all names.
-    """
+    """Count items by name; return how many of each name are within `limit` per `seconds`."""
     if not counts:
         return {}
     names, numbers = list(counts), list(counts.values())
@@ -150,11 +126,13 @@ _OF_WANTED = tokens_at(
     "excluded.at", tokens="b.tokens", filled_at="b.at", capacity="w.burst", rate="w.rate"
 )
 _LEFT = tokens_at(clock.NOW, tokens="b.tokens", filled_at="b.at", capacity="w.burst", rate="w.rate")
-# One statement that locks the rows in the order of their names.
+# One statement that locks the rows in the order of their names: two workers never take the same
+# token.
 _TAKE_FROM_ALL = f"""
 WITH wanted AS (
-  SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(rates)s::float8[],
-                       %(bursts)s::float8[]) AS w (name, cost, rate, burst)
+  SELECT name, least(cost, burst) AS cost, rate, burst
+  FROM unnest(%(name)s::text[], %(cost)s::float8[], %(rate)s::float8[], %(burst)s::float8[])
+    AS w (name, cost, rate, burst)
 ), taken AS (
   INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at)
   SELECT name, burst - cost, {clock.NOW} FROM wanted ORDER BY name
@@ -172,19 +150,10 @@ FROM wanted w LEFT JOIN taken USING (name) LEFT JOIN tailrace_jobs_bucket b USIN
 def take_from_all(buckets: Sequence[Bucket]) -> list[Taken]:
     """Take its cost from each bucket that has enough tokens, in one statement; return a result for
     each bucket, in their order."""
-    rows = query(
-        _TAKE_FROM_ALL,
-        names=text_array(bucket.name for bucket in buckets),
-        costs=number_array(min(bucket.cost, bucket.burst) for bucket in buckets),
-        rates=number_array(bucket.rate for bucket in buckets),
-        bursts=number_array(bucket.burst for bucket in buckets),
-    )
-    results = {name: (left, wait) for name, left, wait in rows}
-    taken = []
-    for bucket in buckets:
-        left, wait = results[bucket.name]
-        if left is None:
-            taken.append(Taken(bucket, 0.0, max(wait or 0.0, SHORTEST_WAIT)))
-        else:
-            taken.append(Taken(bucket, left))
-    return taken
+    numbers = ("cost", "rate", "burst")
+    rows = query(_TAKE_FROM_ALL, **arrays(buckets, ("name", *numbers), numbers))
+    waits = {
+        name: (0.0, max(wait or 0.0, SHORTEST_WAIT)) if left is None else (left, 0.0)
+        for name, left, wait in rows
+    }
+    return [Taken(bucket, *waits[bucket.name]) for bucket in buckets]

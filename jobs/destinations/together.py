@@ -86,8 +86,7 @@ class Together(Generic[T, R]):
         return await loop.run_in_executor(self._executors[loop], self._work, items)
 
     def _work_cleanly(self, items: Sequence[T]) -> Sequence[R]:
-        """Do the work on a live connection that is clean afterwards: each call may be for other
-        jobs."""
+        """Do the work on a live connection that is clean afterwards."""
         connections.check_at_next_use()
         with left_clean("work for several jobs"):
             return self._work(items)

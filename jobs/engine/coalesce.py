@@ -41,9 +41,8 @@ class Coalescer(Generic[T]):
         pace: float,
         flush_at_exit: bool = True,
     ) -> None:
-        self._name = name
+        self._name, self._pace = name, pace
         self._call: Callable[[Counter[T]], Any] = work
-        self._pace = pace
         self._begin()
         # After a fork the child has no such thread, and the lock might be held for ever.
         os.register_at_fork(after_in_child=self._begin)
@@ -60,8 +59,8 @@ class Coalescer(Generic[T]):
         self._busy = False
 
     def request(self, items: Iterable[T]) -> None:
-        """Call `work` with these items soon. `items` may be a Counter, with the number of requests
-        of each item. If no thread can be started, the calling thread does the work at once."""
+        """Call `work` with these items soon. If no thread can be started, the calling thread does
+        the work at once."""
         with self._changed:
             if not self._items:
                 self._changed.notify_all()
@@ -105,8 +104,7 @@ class Coalescer(Generic[T]):
                 connections.current().close_if_unusable_or_obsolete()
 
     def _take(self, patience: float) -> Counter[T]:
-        """Return the items that are requested within `patience` seconds. If there are none, the
-        thread ends."""
+        """Return the items that are requested within `patience` seconds."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()

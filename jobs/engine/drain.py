@@ -15,7 +15,6 @@ from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.engine.counters import totals
-from tailrace.jobs.engine.counters.throughput import record
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.leases.held import EndedJobs, HeldClaim
 from tailrace.jobs.engine.leases.lease import watched
@@ -40,8 +39,7 @@ queues of a worker."""
 
 def task_of(handler: Handler) -> Callable[[], int]:
     """Return the function of the handler's Celery task. It drains the queue, or notifies the engine
-    of an async handler; during a shutdown it does nothing. It returns the number of settled jobs.
-    """
+    of an async handler; it returns the number of settled jobs."""
 
     def work() -> int:
         shutdown.end_once()
@@ -57,11 +55,8 @@ def task_of(handler: Handler) -> Callable[[], int]:
 
 
 def drain(name: str) -> int:
-    """Work on the queue for up to JOBS_DRAIN_SECONDS, then wake it again if it may have more jobs.
-    Return the number of settled jobs.
-
-    The time is shorter if other queues wait: see TURN_SECONDS.
-    """
+    """Work on the queue for up to JOBS_DRAIN_SECONDS (or TURN_SECONDS, if others wait), then wake
+    it again if it may have more jobs. Return the number of settled jobs."""
     handler = registry.get(name)
     tally: Counter[str] = Counter()
     connections.check_at_next_use()  # also the handler's connection
@@ -102,7 +97,7 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
                 wake.wake([name])
                 break
     if tally:
-        record(name, tally, time.monotonic() - began)
+        totals.record(name, tally, time.monotonic() - began)
 
 
 # Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has
@@ -176,8 +171,7 @@ def _run_one_by_one(handler: Handler, held: HeldClaim, until: float) -> Iterator
 
 
 def _settle_and_report(ended: EndedJobs) -> Counter[str]:
-    """Settle the ended jobs, then report the failures. So a slow reporter does not delay the
-    settlement, and failures of lost claims are not reported."""
+    """Settle the ended jobs, then report the failures, but not those of lost claims."""
     settled = ended.settle()
     for verdict, _state in settled:
         report(verdict)

@@ -13,7 +13,6 @@ class UnknownHandler(LookupError):
 
 
 def discover() -> None:
-    """Import the `handlers` module or package of every app."""
     import_modules("handlers")
     clear()
 
@@ -35,10 +34,9 @@ def find(name: str) -> Handler | None:
 
 def get(name: str) -> Handler:
     """Return the handler called `name`, or raise UnknownHandler with a suggestion."""
-    handler = find(name)
-    if handler is None:
-        raise UnknownHandler(f"no handler is called {name!r}{did_you_mean(name, all_handlers())}")
-    return handler
+    if handler := find(name):
+        return handler
+    raise UnknownHandler(f"no handler is called {name!r}{did_you_mean(name, all_handlers())}")
 
 
 @cache
@@ -55,7 +53,6 @@ def handlers_for(type_name: str) -> tuple[Handler, ...]:
 
 
 def handlers_with_lanes() -> list[str]:
-    """Return the names of the handlers whose jobs have lanes."""
     return [name for name, handler in all_handlers().items() if handler.in_lanes()]
 
 

@@ -5,6 +5,7 @@ checked once. Events are checked in the order of the transactions that recorded 
 oldest transaction that is still running, so that no event of a late commit is missed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tailrace.db import clock, connections
@@ -28,10 +29,7 @@ MARGIN_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The last checked event: its transaction and its id.
-
-    The transaction is 0 for events from before transactions were recorded.
-    """
+    """The last checked event: its transaction (0: from before they were recorded) and its id."""
 
     xact: int
     id: int
@@ -51,24 +49,17 @@ class _Window:
 
 
 def handlers_behind() -> list[str]:
-    """Return the names of handlers with events that lack a job.
-
-    The position of each handler moves up to the first window with such an event.
-    """
+    """Return the names of handlers with events that lack a job. The position of each handler moves
+    up to the first window with such an event."""
     return [handler.name for handler in _handlers() if _is_behind(handler)]
 
 
 def _is_behind(handler: Handler) -> bool:
-    position = _position(handler)
-    for _number in range(WINDOWS):
-        window = _next_window(handler, position)
+    for window in _windows(handler):
         if _missing_jobs(handler, window.without_job):
             return True
         if window.wanted or window.full:
-            position = window.last
-            _move(handler, position)
-        if not window.full:
-            break
+            _move(handler, window.last)
     return False
 
 
@@ -77,17 +68,23 @@ def advance(name: str) -> int:
     handler = registry.get(name)
     created = 0
     with connections.atomic():
-        position = _position(handler)
-        for _number in range(WINDOWS):
-            window = _next_window(handler, position)
-            position = window.last
+        for window in _windows(handler):
             created += len(insert_jobs(_missing_jobs(handler, window.without_job)).ids)
-            if not window.full:
-                break
-        _move(handler, position)
+        _move(handler, window.last)
         if created:
             wake.on_commit({name})
     return created
+
+
+def _windows(handler: Handler) -> Iterator[_Window]:
+    """Yield the next windows of the handler, at most WINDOWS, at least one."""
+    position = _position(handler)
+    for _number in range(WINDOWS):
+        window = _next_window(handler, position)
+        yield window
+        if not window.full:
+            break
+        position = window.last
 
 
 def _missing_jobs(handler: Handler, events: list[int]) -> list[NewJob]:
@@ -184,11 +181,8 @@ FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
 
 
 def _first_event(handler: Handler) -> int:
-    """Return approximately the id of the first event in the handler's backfill window.
-
-    It is found by binary search, because ids and times have almost the same order, and reading all
-    events would take too long.
-    """
+    """Return approximately the id of the first event in the handler's backfill window, by binary
+    search: ids and times have almost the same order."""
     seconds = (handler.backfill or 0) + MARGIN_SECONDS
     [(low, high)] = query(
         "SELECT coalesce((SELECT id FROM tailrace_events_event ORDER BY id LIMIT 1), 0),"

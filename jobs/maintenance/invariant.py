@@ -15,10 +15,9 @@ class Invariant(Described):
     """A statement that should be true. The docstring describes it in reports.
 
     Set the functions `found_by` and `repaired_by`, or override `find` and `repair`. Both run in one
-    transaction with time limits; an invariant is checked by one sweep at a time. `find` must be
-    bounded and indexed. `repair` must be safe to repeat, use the same code that makes such changes
-    elsewhere, and send messages or requests only on commit. If other code normally keeps the
-    invariant, `find` must leave it enough time to do so.
+    transaction with time limits. `find` must be bounded and indexed, and leave other code that
+    keeps the invariant enough time to do so. `repair` must be safe to repeat, use the code that
+    makes such changes elsewhere, and send messages or requests only on commit.
     """
 
     name: ClassVar[str] = ""
@@ -57,7 +56,6 @@ class Invariant(Described):
 
     @property
     def repairs(self) -> bool:
-        """Whether there is a repair."""
         return type(self).repaired_by is not None or type(self).repair is not Invariant.repair
 
 

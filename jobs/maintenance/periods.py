@@ -21,8 +21,7 @@ LONGEST_GAP = 3600
 PIECE = timedelta(minutes=5)
 """The part of a gap that one statement sums up: a few seconds of work at 3,000 jobs per second."""
 MOST_SECONDS = 20.0
-"""A turn ends after this time, because other upkeep waits for this thread; the next turn continues.
-"""
+"""A turn ends after this time, because other upkeep waits; the next turn continues."""
 KEPT_HOURS = {MINUTE: 3, TEN_MINUTES: 36, HOUR: 8 * 24}
 
 _UNTIL = f"date_bin(make_interval(secs => {{seconds}}), {clock.NOW} - interval '{LAG} s', 'epoch')"
@@ -129,10 +128,8 @@ WHERE seconds = %(seconds)s AND at < {clock.NOW} - make_interval(hours => %(hour
 
 
 def add_up() -> int:
-    """Sum up the periods that are over, and delete periods that no chart shows any more.
-
-    Return how many rows were added. Longer periods are added when all of their minutes exist.
-    """
+    """Sum up the periods that are over, longer ones when all of their minutes exist; delete periods
+    that no chart shows any more. Return how many rows were added."""
     added, is_whole = _add_minutes()
     with transaction.atomic():
         _avoid_sequential_scans()

@@ -5,8 +5,6 @@ from typing import ClassVar
 
 from django.db.models import Model
 
-from tailrace.environment.discovery import subclasses
-
 
 class KeepEvents:
     """Keeps events of any age while a row of one of `models` refers to them by `event`.
@@ -16,8 +14,3 @@ class KeepEvents:
     """
 
     models: ClassVar[Sequence[type[Model]]] = ()
-
-
-def tables_that_keep_events() -> list[str]:
-    """Return the tables whose rows keep the events in their column `event_id`."""
-    return [model._meta.db_table for cls in subclasses(KeepEvents) for model in cls.models]

@@ -28,8 +28,7 @@ def sync(**kwargs: Any) -> None:
     declares.
 
     No row is deleted, since a declaration may depend on environment variables that this shell does
-    not have, and the settings of operators are kept. Raises OperationalError when it waits too long
-    for the row of a queue. Schedules that another transaction has locked are not changed.
+    not have. Raises OperationalError when it waits too long for the row of a queue.
     """
     [(migrated,)] = query("SELECT to_regclass('tailrace_jobs_queue') IS NOT NULL")
     if not migrated:  # e.g. after `migrate tailrace_jobs zero`
@@ -63,17 +62,14 @@ def _set_lanes() -> None:
         return
     execute("SET LOCAL enable_seqscan = off")
     for unstarted in ("state = 'pending'", "state = 'waiting' AND after_id IS NOT NULL"):
-        sql = _WITHOUT_LANE.format(unstarted=unstarted)
-        execute(sql, no_lane=NO_LANE, handlers=list(handlers))
+        execute(_WITHOUT_LANE.format(unstarted=unstarted), no_lane=NO_LANE, handlers=handlers)
     execute("RESET enable_seqscan")
 
 
 def add_missing() -> None:
-    """When a process starts: create the rows that it needs.
-
-    No handler is retired, since a process with older code may start after newer code has migrated.
-    Does not wait for locked rows: raises Blocked after all other rows were written.
-    """
+    """When a process starts: create the rows that it needs. No handler is retired, since the code
+    may be older than the last migrate. Raises Blocked if rows are locked, after all others are
+    written."""
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         add_queues()
         locked = _sync_schedules()
@@ -123,10 +119,8 @@ def missing_schedules() -> list[str]:
 
 
 def restore_schedule(name: str) -> bool:
-    """Enable a retired schedule, or create the missing row of a declared one.
-
-    Return False if the schedule is neither retired nor missing.
-    """
+    """Enable a retired schedule, or create the missing row of a declared one; return False if it is
+    neither."""
     retired = Schedule.objects.retired().filter(name=name, enabled=False)
     if retired.update(enabled=True, retired_at=None):
         return True
@@ -157,12 +151,8 @@ def _declared() -> dict[str, dict[str, Any]]:
 def _timing(schedule: Every | Cron) -> dict[str, Any]:
     if isinstance(schedule, Every):
         return {"every_seconds": schedule.seconds, "cron": "", "time_zone": "UTC"}
-    return {
-        "every_seconds": None,
-        "cron": schedule.expression,
-        "time_zone": schedule.tz,
-        "catch_up": schedule.catch_up,
-    }
+    timing = {"every_seconds": None, "cron": schedule.expression, "time_zone": schedule.tz}
+    return timing | {"catch_up": schedule.catch_up}
 
 
 _TIMING = ("every_seconds", "cron", "time_zone")

@@ -36,12 +36,10 @@ log = structlog.get_logger(__name__)
 JITTER = 0.25
 """Part of an interval: processes that did not have the last turn try to take the next one up to
 this much later, so that the same process usually keeps it, and they do not all try at once."""
-LONGEST_WAIT = 30.0
-"""Seconds between two attempts to take a turn that is far away."""
-SHORTEST_WAIT = 0.05
+SHORTEST_WAIT, LONGEST_WAIT = 0.05, 30.0
+"""Seconds between two attempts to take a turn."""
 SLACK = 0.01
-"""Seconds that the process with the last turn waits beyond the interval, so as not to be too early.
-"""
+"""Seconds that the process with the last turn waits beyond the interval, not to be too early."""
 RETRY_SECONDS = 1.0
 """How long to wait after an error, e.g. while the database is away."""
 POSTPONED_SECONDS = 15.0
@@ -68,13 +66,10 @@ class Duty:
     work: Callable[[], Any]
 
 
-class UpkeepThread:
-    """A thread that does its duties when it gets their turns. Database errors do not end it.
-
-    The thread has its own connection, which stays open and limits the time of each statement and
-    each wait for a lock. `always` is called before the duties; it returns the seconds until it
-    should be called again.
-    """
+class UpkeepThread(threading.Thread):
+    """A thread that does its duties when it gets their turns. Database errors do not end it. It has
+    its own connection, with limits for each statement and each wait for a lock. `always` is called
+    before the duties; it returns the seconds until it should be called again."""
 
     def __init__(
         self,
@@ -86,7 +81,8 @@ class UpkeepThread:
         lock_seconds: float,
         always: Callable[[], float] = lambda: LONGEST_WAIT,
     ) -> None:
-        self.name, self.by, self.duties = name, by, duties
+        super().__init__(name=name, daemon=True)
+        self.by, self.duties = by, duties
         self.limits = {
             "statement_timeout": int(statement_seconds * 1000),
             "lock_timeout": int(lock_seconds * 1000),
@@ -98,19 +94,11 @@ class UpkeepThread:
         self._stopping = threading.Event()
         self._due = {duty.name: 0.0 for duty in duties}
         self._error, self._logged_at = "", 0.0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
-
-    def _run(self) -> None:
+    def run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._work()
@@ -192,31 +180,20 @@ class Upkeep:
         always: Callable[[], float] = lambda: LONGEST_WAIT,
         once: Sequence[Callable[[], Any]] = (),
     ) -> None:
-        """Start the threads.
-
-        `node` identifies this process in the rows of turns. The functions in `once` are called
-        until each has succeeded once.
-        """
+        """Start the threads. `node` identifies this process in the rows of turns. The functions in
+        `once` are called until each has succeeded once."""
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
-        tick_duty = Duty("tick", TICK_SECONDS, tick)
-        slow_duties = [
+        quick = [Duty("tick", TICK_SECONDS, tick)]
+        slow = [
             Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
             Duty("prune", settings.JOBS_PRUNE_SECONDS, prune),
             Duty("periods", PERIOD_SECONDS, periods.add_up),
             Duty("history", HISTORY_SECONDS, history.move),
         ]
+        work_once = _once(*once)
         self._threads = [
-            UpkeepThread(
-                "tick", by, [tick_duty], statement_seconds=10, lock_seconds=1, always=always
-            ),
-            UpkeepThread(
-                "sweep",
-                by,
-                slow_duties,
-                statement_seconds=60,
-                lock_seconds=2,
-                always=_once(*once),
-            ),
+            UpkeepThread("tick", by, quick, statement_seconds=10, lock_seconds=1, always=always),
+            UpkeepThread("sweep", by, slow, statement_seconds=60, lock_seconds=2, always=work_once),
         ]
         for thread in self._threads:
             thread.start()
@@ -248,10 +225,8 @@ class Upkeep:
 
 
 def _once(*works: Callable[[], Any]) -> Callable[[], float]:
-    """Return a function for `always` that calls each of these until it has succeeded once.
-
-    A function that is blocked by a lock is tried again later, and the thread does its duties.
-    """
+    """Return a function for `always` that calls each of these until it has succeeded once. One that
+    a lock blocks is tried again later, and the thread does its duties."""
     left = list(works)
 
     def do() -> float:
@@ -271,14 +246,12 @@ def _once(*works: Callable[[], Any]) -> Callable[[], float]:
 upkeep = Upkeep()
 
 
-def _queues_served() -> list[str]:
-    return list(current_app.amqp.queues.consume_from)
-
-
 @worker_ready.connect
 def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
     """`sender` is Celery's Consumer."""
-    heartbeat = Heartbeat(sender.hostname, _queues_served, sender.pool)
+    heartbeat = Heartbeat(
+        sender.hostname, lambda: list(current_app.amqp.queues.consume_from), sender.pool
+    )
     upkeep.start(sender.hostname, heartbeat.record_when_due)
 
 

@@ -11,24 +11,7 @@ from tailrace.jobs.models.search_value import SearchValue
 from tailrace.jobs.models.sweep import SweepRun
 
 __all__ = [
-    "Attempt",
-    "Breaker",
-    "Bucket",
-    "FailureGroup",
-    "FailureHour",
-    "Job",
-    "LogLines",
-    "Pulse",
-    "Queue",
-    "QueueActivity",
-    "QueuePeriod",
-    "Replay",
-    "ReplayedJob",
-    "RequestKey",
-    "Schedule",
-    "SearchValue",
-    "Slot",
-    "SweepRun",
-    "Throughput",
-    "Total",
-]
+    "Attempt", "Breaker", "Bucket", "FailureGroup", "FailureHour", "Job", "LogLines", "Pulse",
+    "Queue", "QueueActivity", "QueuePeriod", "Replay", "ReplayedJob", "RequestKey", "Schedule",
+    "SearchValue", "Slot", "SweepRun", "Throughput", "Total",
+]  # fmt: skip

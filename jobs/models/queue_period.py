@@ -16,10 +16,7 @@ def class_of(interval: str) -> str:
 
 
 class QueuePeriod(models.Model):
-    """The statistics of a queue for 1 minute, 10 minutes or 1 hour, for the charts of its page.
-
-    Upkeep computes minutes from jobs and Throughput, and longer periods from shorter ones.
-    """
+    """The statistics of a queue for 1 minute, 10 minutes or 1 hour, for the charts of its page."""
 
     queue = models.TextField()
     seconds = models.PositiveIntegerField(help_text="length: 60, 600 or 3600")

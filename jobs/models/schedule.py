@@ -93,10 +93,8 @@ class Schedule(models.Model):
         return timing.offset(self.name, self.spread)
 
     def slots_after(self, at: datetime) -> Iterator[datetime]:
-        """Yield the slots after the slot `at`, in UTC, without end.
-
-        Raises ValueError or OverflowError if there are no more slots or the schedule is invalid.
-        """
+        """Yield the slots after the slot `at`, in UTC, without end. Raises ValueError or
+        OverflowError if there are no more slots or the schedule is invalid."""
         offset = self.offset
         for nominal in timing.nominals_after(at - offset, *self._timing()):
             yield nominal + offset

@@ -3,10 +3,8 @@ from django.db.models.functions import Now
 
 
 class SweepRun(models.Model):
-    """One check of an invariant, with the numbers of violations found and repaired.
-
-    Consecutive checks that found nothing share one row.
-    """
+    """One check of an invariant, with the numbers of violations found and repaired. Consecutive
+    checks that found nothing share one row."""
 
     class Outcome(models.TextChoices):
         CHECKED = "checked"

@@ -21,9 +21,7 @@ MOST_SPREAD = 31 * 86_400.0
 
 def offset(name: str, spread: float) -> timedelta:
     """Return an offset of whole seconds, from 0 to less than `spread`: always the same for a name.
-
-    Raises ValueError or OverflowError if the spread is not a finite number.
-    """
+    Raises ValueError or OverflowError if the spread is not a finite number."""
     if not spread:
         return timedelta()
     share = int.from_bytes(blake2b(name.encode(), digest_size=4).digest()) / 2**32
@@ -31,10 +29,8 @@ def offset(name: str, spread: float) -> timedelta:
 
 
 def nominal_after(at: datetime, every: float | None, cron: str, time_zone: str) -> datetime:
-    """Return the first nominal time after the nominal time `at`, in UTC.
-
-    Raises ValueError or OverflowError if there is none.
-    """
+    """Return the first nominal time after the nominal time `at`, in UTC. Raises ValueError or
+    OverflowError if there is none."""
     if every is None:
         return _cron_after(cron, time_zone, at)
     step = timedelta(seconds=every)

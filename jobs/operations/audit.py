@@ -30,34 +30,29 @@ def record(
         record_many(user, model, action, len(objects), what)
     elif objects:
         [(pk, description)] = objects
-        LogEntry.objects.create(
-            user_id=user.pk,
-            content_type=ContentType.objects.get_for_model(model),
-            object_id=str(pk),
-            object_repr=description[:200],
-            action_flag=CHANGE,
-            change_message=action,
-        )
+        _log(user, model, description, action, object_id=str(pk))
 
 
-def record_many(
-    user: Any, model: type[Model], action: str, number: int, what: str, entry: int | None = None
-) -> int:
-    """Log the action of `user` on `number` objects as one entry; return the entry's id.
-
-    `what` describes the objects, e.g. by the filter. If `entry` is the id of an entry, update that
-    entry.
-    """
-    noun = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
-    message = f"{action} {number:,} {noun}: {what}"
-    if entry is not None:
-        LogEntry.objects.filter(pk=entry).update(change_message=message)
-        return entry
+def _log(user: Any, model: type[Model], what: str, message: str, **rest: Any) -> int:
     row = LogEntry.objects.create(
         user_id=user.pk,
         content_type=ContentType.objects.get_for_model(model),
         object_repr=what[:200],
         action_flag=CHANGE,
         change_message=message,
+        **rest,
     )
     return int(row.pk)
+
+
+def record_many(
+    user: Any, model: type[Model], action: str, number: int, what: str, entry: int | None = None
+) -> int:
+    """Log the action of `user` on `number` objects, which `what` describes, as one entry, or update
+    the entry with the id `entry`; return its id."""
+    noun = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
+    message = f"{action} {number:,} {noun}: {what}"
+    if entry is not None:
+        LogEntry.objects.filter(pk=entry).update(change_message=message)
+        return entry
+    return _log(user, model, what, message)

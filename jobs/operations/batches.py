@@ -87,9 +87,8 @@ def apply(
 ) -> Summary:
     """Apply the action to at most `limit` of the jobs, newest first; each batch is a transaction.
 
-    `what` describes many jobs, e.g. by the filter: then the audit log gets one entry for all jobs,
-    and a replay can be undone. Without `what`, each job gets its own entry. `hidden` returns the
-    ids of jobs to leave out.
+    `what` describes many jobs, e.g. by the filter: then the audit log gets one entry for all jobs
+    instead of one per job, and a replay can be undone. Jobs that `hidden` returns are left out.
     """
     summary = Summary()
     rows = jobs.order_by("-pk").only("pk", "handler", "event_id")
@@ -124,7 +123,11 @@ def _apply_to_batch(
         changed = summary.changed + len(result.changed)
         stopping = summary.stop_requested + len(result.stop_requested)
         if what:
-            entry = _record_many(user, action, (changed, stopping), what, entry)
+            if changed or stopping:
+                past = action.past
+                if stopping:
+                    past += f", and requested {stopping:,} to stop, of"
+                entry = audit.record_many(user, Job, past, changed, what, entry)
             if replay is not None:
                 Replay.objects.filter(pk=replay.pk).update(jobs=changed)
         else:
@@ -142,17 +145,6 @@ def _record_each(
     audit.record(user, Job, action.past, changed)
     stopping = [(id, f"{batch[id]} {id}") for id in result.stop_requested]
     audit.record(user, Job, "requested to stop", stopping)
-
-
-def _record_many(
-    user: Any, action: JobAction, numbers: tuple[int, int], what: str, entry: int | None
-) -> int | None:
-    """Write the audit entry for all jobs with the current numbers, unless no job was changed."""
-    changed, stopping = numbers
-    if not (changed or stopping):
-        return entry
-    past = action.past + (f", and requested {stopping:,} to stop, of" if stopping else "")
-    return audit.record_many(user, Job, past, changed, what, entry)
 
 
 def _jobs(number: int) -> str:

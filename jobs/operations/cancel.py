@@ -28,11 +28,8 @@ def cancel(
     ids: Sequence[int], by: str = "an operator", reason: str = "", *, running: bool = True
 ) -> OperationResult:
     """Cancel unstarted jobs at once. If `running`, running jobs stop at their next
-    `job.check_cancelled()`; else they are not changed.
-
-    The error of a cancelled job is `reason`, or "cancelled by" and `by`. Raises Blocked when
-    another transaction locks one of the jobs for more than ten seconds.
-    """
+    `job.check_cancelled()`; else they are not changed. The error of a cancelled job is `reason`, or
+    "cancelled by" and `by`. Raises Blocked as `lock`."""
     with transaction.atomic():
         lock(ids)
         reason = reason or f"cancelled by {by}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from django.db.models import QuerySet
 
@@ -50,16 +51,10 @@ _DEPENDENTS = f"SELECT count(*) FROM tailrace_jobs_job WHERE {dependents.CANCELL
 
 
 def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None) -> Preview:
-    """Return the effect that the action would have on these jobs, newest first, without changes.
-
-    `hidden` returns the ids of jobs to leave out. Raises OperationalError after SECONDS.
-    """
+    """Return the effect that the action would have on these jobs, newest first, without those that
+    `hidden` returns. Raises OperationalError after SECONDS."""
     with time_limits(SECONDS, SECONDS):
-        rows = []
-        for job in _visible(jobs, hidden):
-            rows.append(job)
-            if len(rows) > MAX_JOBS:
-                break
+        rows = list(islice(_visible(jobs, hidden), MAX_JOBS + 1))
         shown = Preview(more=len(rows) > MAX_JOBS)
         rows = rows[:MAX_JOBS]
         if rows:

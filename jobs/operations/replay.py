@@ -61,8 +61,8 @@ def replay(
 
     Jobs that were cancelled because one of these jobs did not complete wait for it again. If a job
     failed because its handler raised an error at fan-out, its handler's jobs for the event are
-    created now. `record` is the id of a Replay by which this can be undone. Raises Blocked when
-    another transaction locks one of the jobs for more than ten seconds.
+    created now. `record` is the id of a Replay by which this can be undone. Raises Blocked as
+    `lock`.
     """
     with transaction.atomic():
         lock(ids)
@@ -72,15 +72,8 @@ def replay(
         batch = [id for id in ids if id not in again]
         while batch:
             lock(batch)
-            handlers = dict(
-                query(
-                    _REPLAY,
-                    ids=batch,
-                    laned=registry.handlers_with_lanes(),
-                    no_lane=NO_LANE,
-                    record=record,
-                )
-            )
+            lanes = {"laned": registry.handlers_with_lanes(), "no_lane": NO_LANE}
+            handlers = dict(query(_REPLAY, ids=batch, record=record, **lanes))
             replayed += handlers
             wake.on_commit(set(handlers.values()))
             batch = [id for (id,) in query(_DEPENDENTS, ids=list(handlers))] if handlers else []
@@ -91,7 +84,6 @@ def replay(
 
 
 def _reasons(ids: list[int]) -> dict[int, str]:
-    """Return why each of these jobs was not replayed."""
     states = dict(query("SELECT id, state FROM tailrace_jobs_job WHERE id = ANY(%(ids)s)", ids=ids))
     return {id: _reason(states.get(id)) for id in ids}
 

@@ -28,11 +28,8 @@ RETURNING handler, priority, due_at, due_at <= {clock.NOW}
 def reschedule(
     user: Any, id: int, due_at: datetime | None = None, priority: int | None = None
 ) -> bool:
-    """Change the due time and the priority of a pending job; None leaves a value unchanged.
-
-    Return False if the job is not pending. Raises PermissionDenied, or Blocked when another
-    transaction locks the job for more than ten seconds. The audit log gets the new values.
-    """
+    """Change the due time and the priority of a pending job; None leaves a value unchanged. Return
+    False if the job is not pending. Raises PermissionDenied, or Blocked as `lock`."""
     if not user.has_perm(batches.PERMISSION):
         raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
     with transaction.atomic():

@@ -5,7 +5,7 @@ Schedules are removed by name, by owner, or by the beginning of the owner.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -61,13 +61,10 @@ def create_schedules(rows: Iterable[NewSchedule]) -> int:
     """Create these schedules, or change the stored schedules with the same names, in the caller's
     transaction. Return the number of new and changed schedules.
 
-    If the timing of a schedule does not change, it keeps its next slot. If the timing changes, a
-    slot whose nominal time has come still runs, and later slots follow the new timing (see
-    `Schedule.first_slot`). `enabled` does not change: operators set it.
-
-    Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows for more
-    than ten seconds. Several processes may call it at once: rows are locked in the order of their
-    names.
+    If the timing of a schedule does not change, it keeps its next slot; else see
+    `Schedule.first_slot`. `enabled` does not change: operators set it. Several processes may call
+    it at once. Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows
+    for more than ten seconds.
     """
     given = sorted(rows, key=lambda row: row.name)
     stored = _validated(given)
@@ -104,8 +101,8 @@ def remove_schedules(
     """Remove the schedules with these names, with this owner, or whose owner begins with
     `owner_prefix`, in the caller's transaction. Return the number of removed schedules.
 
-    `cancel_pending`: also cancel their unstarted jobs, with this reason; running jobs continue.
-    Slots stay until they are pruned. Schedules that handlers declare are not removed.
+    `cancel_pending`: also cancel their unstarted jobs, with this reason. Schedules that handlers
+    declare are not removed.
 
     Raises ValueError unless exactly one of the three is given, or Blocked as `create_schedules`.
     """
@@ -141,28 +138,10 @@ def _batches(rows: Sequence[Any]) -> Iterator[list[Any]]:
 # Validation
 
 
-@dataclass(slots=True)
-class _Row:
-    """A valid row of tailrace_jobs_schedule, and its position in the statement (`place`)."""
-
-    place: int
-    name: str
-    handler: str
-    routing_key: str
-    payload: str | None
-    every_seconds: float | None
-    cron: str
-    time_zone: str
-    spread: float
-    owner: str
-    catch_up: str
-    given_next_run_at: datetime | None
-    next_run_at: datetime | None = None
-
-
-def _validated(rows: Sequence[NewSchedule]) -> list[_Row]:
+def _validated(rows: Sequence[NewSchedule]) -> list[NewSchedule]:
+    """Return the rows with their payloads as JSON text."""
     timing_problems = cache(timing.problems)
-    valid: list[_Row] = []
+    valid = []
     for position, row in enumerate(rows):
         problems = [
             *(f"{field} {problem}" for field, problem in _text_problems(row)),
@@ -172,13 +151,7 @@ def _validated(rows: Sequence[NewSchedule]) -> list[_Row]:
             problems.append("two schedules have this name")
         if problems:
             raise InvalidSchedule(f"schedule {row.name[:100]!r}: {'; '.join(problems)}")
-        valid.append(
-            _Row(
-                position % BATCH, row.name, row.handler, row.routing_key, _payload(row),
-                row.every_seconds, row.cron, row.time_zone, row.spread, row.owner, row.catch_up,
-                row.next_run_at,
-            )
-        )  # fmt: skip
+        valid.append(replace(row, payload=_payload(row)))
     return valid
 
 
@@ -199,7 +172,7 @@ def _text_problems(row: NewSchedule) -> Iterator[tuple[str, str]]:
         yield "catch_up", f"is {row.catch_up!r}; it must be one of {known}"
 
 
-def _payload(row: NewSchedule) -> str | None:
+def _payload(row: NewSchedule) -> Any:
     try:
         text = payload_json(registry.get(row.handler), row.payload)
     except (InvalidJob, registry.UnknownHandler) as error:
@@ -209,12 +182,10 @@ def _payload(row: NewSchedule) -> str | None:
 
 # Create
 
-_COLUMNS = (
-    "place", "name", "handler", "routing_key", "payload", "every_seconds", "cron", "time_zone",
-    "spread", "owner", "catch_up", "next_run_at",
-)  # fmt: skip
-_NUMBERS = {"place", "every_seconds", "spread"}
-_FIELDS = [name for name in _COLUMNS if name not in ("place", "name", "next_run_at")]
+_NUMBERS = ("every_seconds", "spread")
+_TYPES = {"payload": "jsonb", "next_run_at": "timestamptz"} | dict.fromkeys(_NUMBERS, "float8")
+_COLUMNS = [field.name for field in fields(NewSchedule)]
+_FIELDS = [name for name in _COLUMNS if name not in ("name", "next_run_at")]
 
 
 def _fields_of(alias: str) -> str:
@@ -223,13 +194,8 @@ def _fields_of(alias: str) -> str:
 
 _GIVEN = f"""
 given AS MATERIALIZED (
-  SELECT place, name, handler, routing_key, payload::jsonb AS payload, every_seconds, cron,
-         time_zone, spread, owner, catch_up, next_run_at
-  FROM unnest(
-    %(place)s::int[], %(name)s::text[], %(handler)s::text[], %(routing_key)s::text[],
-    %(payload)s::text[], %(every_seconds)s::float8[], %(cron)s::text[], %(time_zone)s::text[],
-    %(spread)s::float8[], %(owner)s::text[], %(catch_up)s::text[], %(next_run_at)s::timestamptz[]
-  ) AS rows ({", ".join(_COLUMNS)})
+  SELECT * FROM unnest({", ".join(f"%({n})s::{_TYPES.get(n, 'text')}[]" for n in _COLUMNS)})
+    WITH ORDINALITY AS rows ({", ".join(_COLUMNS)}, place)
 )"""
 
 # An existing row is locked and not changed. Rows are inserted and locked in the order of names.
@@ -250,7 +216,7 @@ _BEFORE = ("name", "owner", *_TIMING, "next_run_at")
 """The columns that are read of a stored schedule before it changes."""
 _DIFFERENT = f"""
 WITH {_GIVEN}
-SELECT given.place, {", ".join(f"s.{name}" for name in _BEFORE)}
+SELECT given.place - 1, {", ".join(f"s.{name}" for name in _BEFORE)}
 FROM given JOIN tailrace_jobs_schedule s ON {probe("s.name", "given.name")}
 WHERE ({_fields_of("given")}) IS DISTINCT FROM ({_fields_of("s")})
 """
@@ -264,40 +230,38 @@ RETURNING s.id
 """
 
 
-def _create(rows: Sequence[_Row], now: datetime) -> int:
-    for row in rows:
-        row.next_run_at = row.given_next_run_at or _schedule(row).first_slot(now)
+def _create(rows: Sequence[NewSchedule], now: datetime) -> int:
+    given = _arrays(
+        replace(row, next_run_at=row.next_run_at or _schedule(row).first_slot(now)) for row in rows
+    )
     with locks.named(lambda: f"{len(rows)} schedules from {rows[0].name!r} to {rows[-1].name!r}"):
-        [(new,)] = query(_INSERT, **_arrays(rows), **locks.params())
+        [(new,)] = query(_INSERT, **given, **locks.params())
     if new == len(rows):
         return new
     changed = [
         _changed(rows[place], Schedule(**dict(zip(_BEFORE, values, strict=True))), now)
-        for place, *values in query(_DIFFERENT, **_arrays(rows))
+        for place, *values in query(_DIFFERENT, **given)
     ]
     if changed:
         query(_CHANGE, **_arrays(changed))
     return int(new) + len(changed)
 
 
-def _changed(row: _Row, before: Schedule, now: datetime) -> _Row:
-    """Set the next slot of the row, given the stored schedule, and return the row."""
+def _changed(row: NewSchedule, before: Schedule, now: datetime) -> NewSchedule:
+    """Return the row with its next slot, given the stored schedule."""
     if before.owner == OF_CODE:
         raise InvalidSchedule(f"schedule {row.name!r} is declared by a handler; use another name")
     after = _schedule(row)
-    unchanged = all(getattr(before, name) == getattr(after, name) for name in _TIMING)
-    if unchanged:
-        row.next_run_at = before.next_run_at
-    elif row.given_next_run_at is None:
-        row.next_run_at = after.first_slot(now, before)
-    return row
+    if all(getattr(before, name) == getattr(after, name) for name in _TIMING):
+        return replace(row, next_run_at=before.next_run_at)
+    return replace(row, next_run_at=row.next_run_at or after.first_slot(now, before))
 
 
-def _arrays(rows: Sequence[_Row]) -> dict[str, str]:
-    return arrays(rows, _COLUMNS, _NUMBERS)
+def _arrays(rows: Iterable[NewSchedule]) -> dict[str, str]:
+    return arrays(list(rows), _COLUMNS, _NUMBERS)
 
 
-def _schedule(row: _Row) -> Schedule:
+def _schedule(row: NewSchedule) -> Schedule:
     return Schedule(
         name=row.name, every_seconds=row.every_seconds, cron=row.cron, time_zone=row.time_zone,
         spread=row.spread,
@@ -328,7 +292,6 @@ SELECT (SELECT count(*) FROM chosen), array(SELECT id FROM removed) FROM restore
 
 
 def _by_name(names: Sequence[str]) -> Iterator[list[int]]:
-    """Remove schedules by name, in batches; yield the ids of each batch."""
     for batch in _batches(names):
         yield _remove(_BY_NAME, names=batch)[0]
 
@@ -343,7 +306,6 @@ def _by_owner(owner: str | None, prefix: str | None) -> Iterator[list[int]]:
 
 
 def _remove(chosen: str, **params: Any) -> tuple[list[int], bool]:
-    """Remove one batch; return the removed ids, and whether there may be more schedules."""
     with locks.named(lambda: f"the rows of schedules ({params})"[:200]):
         [(count, ids)] = query(
             _REMOVE.format(chosen=chosen), **params, **locks.params(), batch=BATCH
@@ -361,7 +323,5 @@ LIMIT %(batch)s
 
 def _cancel(schedules: Sequence[int], reason: str) -> None:
     """Cancel the unstarted jobs of removed schedules. No tick creates more: the rows are gone."""
-    while schedules and (
-        jobs := [id for (id,) in query(_PENDING, ids=list(schedules), batch=BATCH)]
-    ):
-        cancel(jobs, by="remove_schedules", reason=reason, running=False)
+    while schedules and (rows := query(_PENDING, ids=list(schedules), batch=BATCH)):
+        cancel([id for (id,) in rows], by="remove_schedules", reason=reason, running=False)

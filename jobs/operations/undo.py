@@ -5,8 +5,7 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from tailrace.db import clock
-from tailrace.db.query import execute, query
+from tailrace.db.query import database_now, query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
 from tailrace.jobs.operations import audit
@@ -62,11 +61,8 @@ def begun(replay: Replay) -> tuple[int, int]:
 
 
 def undo(replay: Replay, user: Any) -> OperationResult:
-    """Restore the jobs of the replay that have not started; the others are not changed.
-
-    The audit log gets one entry. Raises Blocked when another transaction locks one of the jobs for
-    more than ten seconds.
-    """
+    """Restore the jobs of the replay that have not started; the others are not changed. Raises
+    Blocked as `lock`."""
     with transaction.atomic():
         Replay.objects.select_for_update().get(pk=replay.pk)
         ids = [id for (id,) in query(_IDS, replay=replay.pk)]
@@ -75,10 +71,7 @@ def undo(replay: Replay, user: Any) -> OperationResult:
         undone = [id for (id,) in query(_UNDO, replay=replay.pk)]
         dependents.release(undone)
         if undone:
-            execute(
-                f"UPDATE tailrace_jobs_replay SET undone_at = {clock.NOW} WHERE id = %(id)s",
-                id=replay.pk,
-            )
+            Replay.objects.filter(pk=replay.pk).update(undone_at=database_now())
             text = f"undid replay {replay.pk} of {len(undone):,} jobs: {replay.what}"
             audit.record(user, Replay, text, [(replay.pk, str(replay))])
     refused = dict.fromkeys(set(ids) - set(undone), "it has already started")

@@ -5,7 +5,7 @@ jobs again: the failed job becomes the first of them, and the others are created
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from django.db import DatabaseError
 
@@ -21,17 +21,10 @@ from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models.states import State
+from tailrace.jobs.operations.result import OperationResult
 
 NOT_WANTED = "its handler creates no job for the event"
 HAS_ITS_JOBS = "the event already has all jobs of its handler"
-
-
-@dataclass(slots=True)
-class WorkedOut:
-    """The ids of the jobs that were worked out, and the reasons for the others."""
-
-    changed: list[int] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
 
 
 _NOT_WORKED_OUT = f"""
@@ -43,13 +36,10 @@ ORDER BY j.id FOR NO KEY UPDATE OF j
 """
 
 
-def work_out_again(ids: Sequence[int]) -> WorkedOut:
-    """Work out the jobs again for which these jobs stand, in the caller's transaction.
-
-    Jobs that did not fail at fan-out are ignored. If a handler fails again, its job stays failed,
-    with the new error.
-    """
-    worked_out = WorkedOut()
+def work_out_again(ids: Sequence[int]) -> OperationResult:
+    """Work out the jobs again for which these jobs stand; jobs that did not fail at fan-out are
+    ignored. If a handler fails again, its job stays failed, with the new error."""
+    worked_out = OperationResult()
     for id, name, *row in query(_NOT_WORKED_OUT, ids=list(ids), prefix=NOT_WORKED_OUT):
         event, handler = Recorded.from_row(row), registry.find(name)
         if handler is None:

@@ -57,7 +57,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def add(job: int, claim_no: int, number: int, text: str) -> None:
-    """Log one line. Returns at once, even if the database does not respond."""
+    """Log one line. Returns at once."""
     _writer.add((job, claim_no), (number, clock.now().isoformat(timespec="milliseconds"), text))
 
 
@@ -168,8 +168,7 @@ class _Writer:
 
 
 def _write_next(state: _State) -> bool:
-    """Collect the lines of half a second and write the last ones of each claim. Return False if
-    there was no line for IDLE_SECONDS."""
+    """Write the lines of half a second. Return False if there was none for IDLE_SECONDS."""
     claims: dict[Key, deque[Line]] = {}
     flushed = None
     until = time.monotonic() + IDLE_SECONDS

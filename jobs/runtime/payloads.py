@@ -13,18 +13,11 @@ from tailrace.events.publishing.unknown_keys import refuse_unknown_keys
 @cache
 def strict_model(model: type[BaseModel]) -> type[BaseModel]:
     """Return a subclass of the model that refuses undeclared keys, or the model itself if it
-    configures `extra`.
-
-    It is for new payloads only. A worker ignores undeclared keys of a stored payload, so that
-    during a deployment the old code can read payloads of the new code.
-    """
+    configures `extra`. Workers ignore undeclared keys of stored payloads, so that during a
+    deployment the old code can read payloads of the new code."""
     if "extra" in model.model_config or issubclass(model, RootModel):
         return model
-    names = {
-        "__module__": model.__module__,
-        "__qualname__": model.__qualname__,
-        "__doc__": model.__doc__,
-    }
+    names = {name: getattr(model, name) for name in ("__module__", "__qualname__", "__doc__")}
     # Pydantic reads its configuration from the keyword arguments of the class statement.
     return new_class(
         model.__name__, (model,), {"extra": "forbid"}, lambda space: space.update(names)

@@ -63,14 +63,8 @@ def report_failure(failure: Failure) -> None:
 
 
 def report_later(failures: Sequence[Failure]) -> None:
-    """Report these failures in order, in a separate thread: for callers that must not wait for a
-    slow reporter."""
+    """Report these failures in order, in a separate thread."""
     _reports.add(failures)
-
-
-def flush(seconds: float = FLUSH_SECONDS) -> None:
-    """Wait until all failures given to `report_later` are reported, at most this long."""
-    _reports.flush(seconds)
 
 
 class _Reports:
@@ -101,7 +95,7 @@ class _Reports:
                 self._empty()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Wait until all failures are reported, at most this long."""
+        """Wait until all failures of `report_later` are reported, at most this long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._runs, seconds)
 
@@ -125,6 +119,7 @@ class _Reports:
 
 
 _reports = _Reports()
+flush = _reports.flush
 
 
 @cache
@@ -135,17 +130,14 @@ def reporters() -> tuple[Reporter, ...]:
 
 def to_log(failure: Failure) -> None:
     """Log the failure. The default reporter."""
-    write = log.error if failure.final else log.warning
+    same = (
+        "job_id", "event_id", "event_type", "routing_key", "claim_no", "error", "error_class",
+    )  # fmt: skip
+    write, event = (log.error, "job.failed") if failure.final else (log.warning, "job.retry")
     write(
-        "job.failed" if failure.final else "job.retry",
+        event,
         queue=failure.handler,
-        job_id=failure.job_id,
-        event_id=failure.event_id,
-        event_type=failure.event_type,
-        routing_key=failure.routing_key,
         attempt=f"{failure.attempt}/{failure.max_attempts}",
-        claim_no=failure.claim_no,
         retry_in=None if failure.final else round(failure.retry_in, 1),
-        error=failure.error,
-        error_class=failure.error_class,
+        **{name: getattr(failure, name) for name in same},
     )

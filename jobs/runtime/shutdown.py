@@ -61,8 +61,8 @@ def requested() -> bool:
 
 
 def seconds_left() -> float:
-    """Return how many seconds running calls may still take; infinite if no shutdown is requested.
-    Negative after the grace."""
+    """Return how many seconds running calls may still take: infinite if no shutdown is requested,
+    negative after the grace."""
     at = requested_at()
     return float("inf") if at is None else at + settings.SHUTDOWN_GRACE - time.monotonic()
 
@@ -125,10 +125,8 @@ def pass_on() -> None:
 
 
 def arm(seconds: float) -> None:
-    """Set an alarm in `seconds`, or at the end of the grace if that is earlier.
-
-    Call it in the main thread only.
-    """
+    """Set an alarm in `seconds`, or at the end of the grace if that is earlier. For the main
+    thread."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     if requested():  # checked after the timer is set: `_note_signal` shortens a timer that is set
         signal.setitimer(signal.ITIMER_REAL, max(min(seconds, seconds_left()), 0.001))

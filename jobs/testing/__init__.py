@@ -6,12 +6,6 @@ from tailrace.jobs.testing.perform import perform, run_owed
 from tailrace.jobs.testing.receiver import ReceivedWebhook, WebhookReceiver, webhook_receiver
 
 __all__ = [
-    "Clock",
-    "ReceivedWebhook",
-    "WebhookReceiver",
-    "assert_not_owed",
-    "assert_owed",
-    "perform",
-    "run_owed",
-    "webhook_receiver",
-]
+    "Clock", "ReceivedWebhook", "WebhookReceiver", "assert_not_owed", "assert_owed", "perform",
+    "run_owed", "webhook_receiver",
+]  # fmt: skip

@@ -7,19 +7,13 @@ from tailrace.db import clock
 
 
 class Clock:
-    """Moves the time of this process, for its code and for its database statements.
-
-    The fixture `clock` resets the time after the test.
-    """
+    """Moves the time of this process, for its code and for its database statements."""
 
     _stopped_at: float | None = None
 
     def stop(self) -> None:
-        """From now on only `step` advances the time.
-
-        Real time that passes between two steps is removed by the second step, so that many steps
-        are exact even on a slow machine.
-        """
+        """From now on only `step` advances the time: a step removes the real time that has passed
+        since the last one."""
         self._stopped_at = time.time() + clock.offset
 
     def step(self, seconds: float) -> None:

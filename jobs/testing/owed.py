@@ -28,17 +28,13 @@ def assert_owed(
     """Assert that a job of this handler is owed, and return it; if there are several, the oldest.
 
     `event` is the job's event or the event's id. `payload` has keys and values that must be in the
-    job's payload. `count` is the exact number of such jobs. The message of the AssertionError shows
-    the existing jobs.
+    job's payload. `count` is the exact number of such jobs.
     """
-    jobs = _matching(handler, event, payload, routing_key)
+    jobs, wanted = _matching(handler, event, payload, routing_key)
     number = jobs.count()
     if number == 0 or (count is not None and number != count):
-        wanted = _description(handler, event, payload, routing_key)
-        expected = "" if count is None else f"{count} "
-        raise AssertionError(
-            f"owed: {number}, expected: {expected or 'a '}{wanted}\n{_existing_jobs()}"
-        )
+        expected = "a" if count is None else count
+        raise AssertionError(f"owed: {number}, expected: {expected} {wanted}\n{_existing_jobs()}")
     return jobs.order_by("id")[0]
 
 
@@ -50,8 +46,8 @@ def assert_not_owed(
     routing_key: str | None = None,
 ) -> None:
     """Assert that no such job is owed. It takes the same parameters as `assert_owed`."""
-    if job := _matching(handler, event, payload, routing_key).order_by("id").first():
-        unwanted = _description(handler, event, payload, routing_key)
+    jobs, unwanted = _matching(handler, event, payload, routing_key)
+    if job := jobs.order_by("id").first():
         raise AssertionError(f"owed, but should not be: {unwanted}\n  {_line(job)}")
 
 
@@ -65,33 +61,21 @@ def _matching(
     event: Recorded | int | None,
     payload: Mapping[str, Any] | None,
     routing_key: str | None,
-) -> QuerySet[Job]:
-    jobs = Job.objects.filter(handler=name_of(handler), state__in=LIVE)
+) -> tuple[QuerySet[Job], str]:
+    """Return the live jobs that match, and a description of the conditions."""
+    name = name_of(handler)
+    jobs, parts = Job.objects.filter(handler=name, state__in=LIVE), [f"job of {name}"]
     if event is not None:
-        jobs = jobs.filter(event_id=_id(event))
+        id = event if isinstance(event, int) else event.id
+        jobs = jobs.filter(event_id=id)
+        parts.append(f"because of event {id}")
     if payload is not None:
         jobs = jobs.filter(payload__contains=dict(payload))
-    return jobs if routing_key is None else jobs.filter(routing_key=routing_key)
-
-
-def _id(event: Recorded | int) -> int:
-    return event if isinstance(event, int) else event.id
-
-
-def _description(
-    handler: type[Handler] | str,
-    event: Recorded | int | None,
-    payload: Mapping[str, Any] | None,
-    routing_key: str | None,
-) -> str:
-    parts = [f"job of {name_of(handler)}"]
-    if event is not None:
-        parts.append(f"because of event {_id(event)}")
-    if payload is not None:
         parts.append(f"with {dict(payload)!r} in its payload")
     if routing_key is not None:
+        jobs = jobs.filter(routing_key=routing_key)
         parts.append(f"with routing key {routing_key!r}")
-    return " ".join(parts)
+    return jobs, " ".join(parts)
 
 
 def _existing_jobs() -> str:

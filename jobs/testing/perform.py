@@ -31,11 +31,8 @@ CALL_SECONDS = 60
 
 def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False) -> int:
     """Run due jobs, and jobs that become due by them, until none is due; return the number of
-    settled jobs.
-
-    With `queue`, run only jobs of this handler. Raises AssertionError with the tracebacks of calls
-    that raised an error, unless `may_fail`.
-    """
+    settled jobs. With `queue`, run only jobs of this handler. Raises AssertionError with the
+    tracebacks of calls that raised an error, unless `may_fail`."""
     names = list(registry.all_handlers()) if queue is None else [name_of(queue)]
     before = Attempt.objects.aggregate(newest=Max("id"))["newest"] or 0
     total = work_off(names)
@@ -66,7 +63,6 @@ SELECT name FROM tailrace_jobs_queue q WHERE name = ANY(%(names)s) AND (
 
 
 def _with_work(names: Sequence[str]) -> list[str]:
-    """Return those queues that have due jobs or a wake-up on its way, in the order of `names`."""
     rows = {name for (name,) in query(_WITH_WORK, names=list(names))}
     return [name for name in names if name in rows]
 
@@ -81,8 +77,7 @@ def perform(
     """Run one job of a handler now, and return it with its new `state`, `result` and `error`.
 
     The job is enqueued with `payload`. With an `event`, the event's job of this handler and
-    `routing_key` is run, or created. The job runs before other due jobs, and even if its queue is
-    paused.
+    `routing_key` is run, or created. The job runs at once, even if its queue is paused.
     """
     name = name_of(handler)
     event_id = None if event is None else event.id
@@ -102,7 +97,6 @@ def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
 
 
 def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
-    """Run claimed jobs of one handler and settle them together; return their states."""
     return settle.settle(list(verdicts_on(jobs)))
 
 

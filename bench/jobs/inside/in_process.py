@@ -185,7 +185,7 @@ def observed(rounds: int, jobs: int) -> dict[str, list[float]]:
     from tailrace.jobs.engine import registry
     from tailrace.jobs.engine.claiming.claim import Limits, claim
     from tailrace.jobs.engine.counters import totals
-    from tailrace.jobs.engine.counters.throughput import record
+    from tailrace.jobs.engine.counters.totals import record
     from tailrace.jobs.engine.run.handler_call import run_alone
     from tailrace.jobs.engine.settling.settle import settle
     from tailrace.net import tracing

@@ -34,11 +34,8 @@ _READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(na
 
 def begin(handler: Handler) -> Limits | None:
     """Clear the flag `awake` before the first claim, and return the queue's limits; None if the
-    queue is paused.
-
-    The claim sees jobs that were committed before this statement. For jobs that are committed
-    after it, a new message is sent.
-    """
+    queue is paused. The claim sees jobs that were committed before this statement. For jobs that
+    are committed after it, a new message is sent."""
     name = handler.name
     rows = prepared.query(_BEGIN, name=name)
     if not rows:

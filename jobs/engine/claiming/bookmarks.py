@@ -33,8 +33,6 @@ BEGINNING = 1e10
 
 
 class Bookmark:
-    """Up to which due times a process has claimed the jobs of one queue, by its monotonic clock."""
-
     def __init__(self) -> None:
         self._forget()
 
@@ -46,8 +44,8 @@ class Bookmark:
         self._offset = clock.offset
 
     def ages(self) -> list[float] | None:
-        """Return where the next scan begins: for each priority a due time, in seconds before now.
-        None: the next scan is full."""
+        """Return where the next scan begins: a due time per priority, in seconds before now. None:
+        the next scan is full."""
         if self._offset != clock.offset:  # a test has moved the clock
             self._forget()
         now = time.monotonic()
@@ -56,8 +54,8 @@ class Bookmark:
         return [now - seen + MARGIN_SECONDS for seen in self._seen]
 
     def scanned(self, seconds: float, *, full: bool) -> None:
-        """Record the duration of a scan that ended now. If the last two full scans were slow, the
-        next full scan is postponed."""
+        """Record the duration of a scan that ended now. After two slow full scans, the next full
+        scan is postponed."""
         if not full:
             usual = seconds if self._usual is None else self._usual
             self._usual = usual + (seconds - usual) * WEIGHT
@@ -68,11 +66,8 @@ class Bookmark:
         self._full_again_at = time.monotonic() + pause
 
     def claimed(self, began: float, last: tuple[int, float] | None = None) -> None:
-        """Move the bookmark after a claim that began at this time (monotonic).
-
-        `last`: the priority of the last claimed job, and the seconds since its due time (negative).
-        None: the claim has taken all due jobs.
-        """
+        """Move the bookmark after a claim that began at this time (monotonic). `last`: the priority
+        of the last job, and the seconds since its due time (negative). None: it took all jobs."""
         if last is None:
             self._seen = [began] * len(self._seen)
         else:  # all due jobs of more urgent priorities were claimed
@@ -81,8 +76,7 @@ class Bookmark:
             self._seen[priority] = began + overdue
 
     def age(self) -> float:
-        """Return where the next scan begins, in seconds before now, for scans without priorities.
-        BEGINNING: the next scan is full."""
+        """Do the same as `ages` for scans without priorities. BEGINNING: the scan is full."""
         ages = self.ages()
         return BEGINNING if ages is None else ages[0]
 

@@ -20,7 +20,7 @@ from tailrace.db import clock, connections, prepared
 from tailrace.db.query import execute, several
 from tailrace.jobs.engine.claiming import bookmarks, kinds
 from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
-from tailrace.jobs.engine.traces import tracing
+from tailrace.jobs.engine.traces import spans
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 from tailrace.jobs.handler import ClaimedJob, Handler
 
@@ -66,19 +66,15 @@ def claim(
     *,
     at_once: bool = True,
 ) -> Batch:
-    """Claim up to `count` due jobs and return them in order. Claim no jobs if the queue is paused
-    or at a limit.
-
-    It passes over locked rows without waiting. `in_use`, for a fair handler whose lanes are
-    destinations: the number of calls in flight by lane. `at_once`, for an async handler: all
-    claimed jobs begin at once.
-    """
-    began = tracing.now()
+    """Claim up to `count` due jobs and return them in order; none if the queue is paused or at a
+    limit. `in_use`, for a fair handler whose lanes are destinations: the number of calls in flight
+    by lane. `at_once`, for an async handler: all claimed jobs begin at once."""
+    began = spans.now()
     for _ in range(WALKS):
         jobs = _claim_within(handler, limits, count, in_use, at_once)
         if jobs or jobs.stopped_at is None:
             break
-    tracing.claimed(jobs, began)
+    spans.claimed(jobs, began)
     return jobs
 
 
@@ -129,11 +125,8 @@ FROM bucket WHERE {same("a", "bucket")} RETURNING floor(tokens)::int
 
 @contextmanager
 def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
-    """Hold the claim lock of the queue in a transaction. Yield how many jobs its limits allow.
-
-    The token bucket is refilled; it holds the tokens of one second. If another transaction has
-    locked the row of the bucket, no job is allowed, since no tokens can be taken for it.
-    """
+    """Hold the claim lock of the queue in a transaction. Yield how many jobs its limits allow: none
+    if another transaction has locked the row of the token bucket, which is refilled."""
     most, rate = limits.max_running, limits.rate_limit
     statements = [_LOCK]
     if most is not None:
@@ -210,7 +203,6 @@ def _claim_in_lanes(handler: Handler, kind: kinds.Kind, params: dict[str, Any]) 
 
 
 def _batch(handler: Handler, worker: str, rows: list[tuple[Any, ...]]) -> Batch:
-    """Sort the rows that a claim returned, and return their jobs."""
     rows.sort(key=itemgetter(0, 1, 2))
     claimed_at = time.monotonic()
     batch = Batch(_claimed_job(handler, worker, claimed_at, row) for row in rows)
@@ -220,7 +212,7 @@ def _batch(handler: Handler, worker: str, rows: list[tuple[Any, ...]]) -> Batch:
 
 
 def _last_in_turn(lanes: list[str], start: str) -> str:
-    """Return the last of these lanes in a round over all lanes that begins after `start`."""
+    """Return the last of these lanes in a round that begins after `start`."""
     wrapped = [lane for lane in lanes if lane <= start]
     return max(wrapped or lanes)
 
@@ -228,7 +220,6 @@ def _last_in_turn(lanes: list[str], start: str) -> str:
 def _claimed_job(
     handler: Handler, worker: str, claimed_at: float, row: tuple[Any, ...]
 ) -> ClaimedJob:
-    """Build a ClaimedJob from a row that the claim returned."""
     _priority, overdue, id, _awake, routing_key, payload, lane, attempt, claim_no, *rest = row
     isolate, suspect_group, *event = rest
     return ClaimedJob(

@@ -94,13 +94,11 @@ _FAIR_BY_DESTINATION = statements(
 def fair_by_destination(handler: Handler, in_use: Mapping[str, int]) -> Kind:
     """As FAIR, for lanes that are destinations: from each only as many jobs as calls to it may
     still begin in this process. `in_use`: the number of calls in flight by lane."""
-    counts = number_array(in_use.values())
-    lanes = {"lanes": text_array(in_use), "counts": counts}
+    lanes = {"lanes": text_array(in_use), "counts": number_array(in_use.values())}
     return Kind(*_FAIR_BY_DESTINATION, {"per_lane": handler.per_destination, **lanes})
 
 
 def in_lanes(handler: Handler, in_use: Mapping[str, int] | None = None) -> Kind:
-    """Return the kind of a claim of this handler, which is fair or ordered."""
     if handler.ordered:
         return ORDERED
     if handler.in_batches_by_lane():

@@ -19,7 +19,7 @@ from typing import Any
 
 from django.conf import settings
 
-from tailrace.db import connections
+from tailrace.db import clock, connections
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.events.publish import Recorded
@@ -46,8 +46,8 @@ Key = tuple[str, str]
 
 
 class Pending:
-    """The counts of this process that are not written yet, and the number of its running drains,
-    which write them."""
+    """The unwritten counts of this process, and the number of its running drains, which write
+    them."""
 
     def __init__(self) -> None:
         self._begin()
@@ -80,7 +80,6 @@ class Pending:
         return bool(self._numbers)
 
     def age(self) -> float:
-        """Return the seconds since the last take."""
         return time.monotonic() - self._taken_at
 
 
@@ -102,12 +101,12 @@ def settled(verdict: Verdict, state: str) -> None:
 
 
 def lost(names: Counter[str]) -> None:
-    """Count claims whose workers were lost. `names` has the number of claims by queue."""
+    """Count the lost claims of these queues."""
     add({(SETTLED, name): _outcome("lost", count) for name, count in names.items()})
 
 
 def sent(name: str) -> None:
-    """Count a wake-up that was sent for the queue `name`."""
+    """Count a wake-up of the queue."""
     add({(WAKE_UPS, name): [1]})
 
 
@@ -126,7 +125,7 @@ def add(counts: Mapping[Key, Sequence[float]]) -> None:
 
 
 def write_soon() -> None:
-    """Have the thread write the pending counts, if there are any and no drain writes them first."""
+    """Have the thread write the pending counts, if no drain writes them first."""
     if settings.JOBS_WAKE == "thread" and _pending.any():
         _writer.request([""])
 
@@ -142,8 +141,7 @@ def written_by_drain() -> Iterator[None]:
 
 
 def observation(seconds: float) -> list[float]:
-    """Return the numbers of a histogram of this one value: the count of each bucket, then the
-    sum."""
+    """Return a histogram of this one value: the count of each bucket, then the sum."""
     numbers = [0.0] * (len(BUCKETS) + 2)
     numbers[bisect_left(BUCKETS, seconds)] = 1.0
     numbers[-1] = max(seconds, 0.0)
@@ -190,20 +188,41 @@ def params_to_write() -> Iterator[dict[str, Any]]:
         raise
 
 
-@contextmanager
-def params_for_drain() -> Iterator[dict[str, Any]]:
-    """Yield the same as `params_to_write`, or no counts if the last write was less than
-    PACE_SECONDS ago. Frequent updates of a row leave many dead versions, which slow down reads."""
+_RECORD = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+totals AS ({ADD})
+INSERT INTO tailrace_jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
+SELECT %(queue)s, date_trunc('minute', {clock.NOW}), %(completed)s, %(retried)s, %(failed)s,
+       %(busy_ms)s FROM quick
+ON CONFLICT (minute, queue) DO UPDATE SET
+  completed = t.completed + excluded.completed, retried = t.retried + excluded.retried,
+  failed = t.failed + excluded.failed, busy_ms = t.busy_ms + excluded.busy_ms
+"""
+
+
+def record(queue: str, tally: Counter[str], seconds: float) -> None:
+    """Add to the statistics of the queue and minute, for the overview: the number of jobs that one
+    drain settled, by state, and its duration. A crash may lose them.
+
+    It also writes the pending counts, unless the last write was less than PACE_SECONDS ago:
+    frequent updates of a row leave many dead versions, which slow down reads.
+    """
+    statistics = {
+        "queue": queue,
+        "completed": tally["completed"] + tally["skipped"],
+        "retried": tally["pending"],
+        "failed": tally["failed"],
+        "busy_ms": int(seconds * 1000),
+    }
     if settings.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
         with params_to_write() as params:
-            yield params
+            execute(_RECORD, **statistics, **params)
     else:
-        yield _params({})
+        execute(_RECORD, **statistics, **_params({}))
         _writer.request([""])  # in case there is no other drain
 
 
 def write(_items: object = None) -> None:
-    """Write all pending counts."""
     with params_to_write() as params:
         execute(ADD, **params)
 

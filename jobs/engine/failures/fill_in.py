@@ -37,7 +37,7 @@ WHERE j.id = v.id
 
 def group(ids: Sequence[int]) -> int:
     """Assign these failed jobs to groups and count them there, unless they have a group; return how
-    many were assigned. In the caller's transaction."""
+    many were assigned."""
     changed = 0
     for start in range(0, len(ids), BATCH):
         rows = query(_UNGROUPED, ids=list(ids[start : start + BATCH]), limit=BATCH)
@@ -53,11 +53,8 @@ def group(ids: Sequence[int]) -> int:
 
 
 def group_or_leave(ids: Sequence[int]) -> None:
-    """Assign these failed jobs to groups.
-
-    Database errors are logged, e.g. if another transaction locks a group: the caller continues, and
-    the sweeper assigns the jobs later.
-    """
+    """Assign these failed jobs to groups. Database errors are logged, e.g. if another transaction
+    locks a group: the sweeper assigns the jobs later."""
     if not ids:
         return
     try:

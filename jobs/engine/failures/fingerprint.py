@@ -12,10 +12,8 @@ from types import TracebackType
 from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 
 MESSAGE_LENGTH = 300
-READ_LENGTH = 600
-"""The number of characters of a message that are read."""
-FRAMES = 200
-"""The number of innermost frames of a traceback that are read."""
+READ_LENGTH, FRAMES = 600, 200
+"""The characters of a message, and the innermost frames of a traceback, that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,6 @@ class Fingerprint:
 
 
 def fingerprint(handler: str, error_class: str, message: str, frame: str) -> Fingerprint:
-    """Return the fingerprint of a failure; `message` is the original message of the error."""
     return Fingerprint(handler, error_class, frame, normalised(message))
 
 

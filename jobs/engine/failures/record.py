@@ -10,6 +10,7 @@ from django.db import DatabaseError, InterfaceError
 
 from tailrace.db import clock, connections, locks
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import arrays
 from tailrace.jobs.engine.failures.fingerprint import Fingerprint
 
 log = structlog.get_logger(__name__)
@@ -52,18 +53,12 @@ SELECT grouped.id FROM restored, grouped WHERE silenced_until > {clock.NOW}
 
 
 def count(failures: Mapping[Fingerprint, int], times: Mapping[Fingerprint, Any] = {}) -> set[int]:
-    """Add numbers of failures to their groups; return the ids of the silenced groups.
-
-    `times` has the first and the last time of each; the default is now.
-    """
+    """Add numbers of failures to their groups; return the ids of the silenced groups. `times` has
+    the first and the last time of each; the default is now."""
     groups = sorted(failures, key=lambda group: group.id)
     rows = query(
         _RECORD,
-        id=[group.id for group in groups],
-        handler=[group.handler for group in groups],
-        error_class=[group.error_class for group in groups],
-        frame=[group.frame for group in groups],
-        message=[group.message for group in groups],
+        **arrays(groups, ("id", "handler", "error_class", "frame", "message"), ("id",)),
         failures=[failures[group] for group in groups],
         first_at=[times.get(group, (None, None))[0] for group in groups],
         last_at=[times.get(group, (None, None))[1] for group in groups],
@@ -84,10 +79,8 @@ def silenced(failures: Iterable[Fingerprint]) -> set[int]:
 
 
 def count_settled(failures: Iterable[Fingerprint]) -> set[int]:
-    """Count the failures of a settlement; return the ids of the silenced groups.
-
-    If counting fails, that is logged and the counts are lost, so that no settlement fails.
-    """
+    """Do the same as `count`, but log a database error and lose the counts, so that no settlement
+    fails."""
     tally = Counter(failures)
     connection = connections.current()
     try:

@@ -22,9 +22,9 @@ _is_ending = False
 
 
 def notify(name: str) -> None:
-    """Notify this process that the queue of an async handler may have work. Returns at once.
+    """Notify this process that the queue of an async handler may have work.
 
-    If the process cannot take more jobs, it sends a new message and keeps its Celery task busy for
+    If it cannot take more jobs, it sends a new message and keeps its Celery task busy for
     PASS_ON_SECONDS: Celery gives the message to an idle process, so to another one.
     """
     global _in_flight
@@ -40,9 +40,8 @@ def notify(name: str) -> None:
 
 
 def shut_down(grace_seconds: float) -> None:
-    """Stop claiming, wait up to `grace_seconds` for the calls in flight, then interrupt the other
-    calls and hand their jobs back: due at once, without a counted attempt. Returns when all jobs
-    are settled."""
+    """Stop claiming, wait up to `grace_seconds` for the calls in flight, interrupt the others and
+    hand their jobs back. Returns when all jobs are settled."""
     global _in_flight, _is_ending
     with _lock:
         _is_ending = True

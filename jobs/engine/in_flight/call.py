@@ -46,8 +46,7 @@ class Call:
         self.verdict: Verdict | None = None
 
     def end(self, verdict: Verdict) -> bool:
-        """Set the verdict if there is none yet; return whether it was set. May be called by any
-        thread."""
+        """Set the verdict if there is none yet; return whether it was set. For any thread."""
         with _ending:
             if self.verdict is not None:
                 return False
@@ -62,7 +61,6 @@ class Call:
         return TimeLimitExceeded(f"took longer than its time limit of {self.time_limit:g} s")
 
     def verdict_of(self, error: BaseException) -> Verdict:
-        """Return the verdict on this call, which raised `error` or was cancelled."""
         if self.interrupted and not isinstance(error, Outcome):
             return interrupted(self.job)
         if self.timed_out and isinstance(error, asyncio.CancelledError):
@@ -75,11 +73,8 @@ current: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 async def run(call: Call, thread: JobThread | None = None) -> Verdict:
-    """Await the handler and return the verdict on the job. Never raises.
-
-    Run it in a separate context. `thread` is the executor for the job's sync code, such as Django's
-    ORM; with None, asgiref chooses the thread.
-    """
+    """Await the handler and return the verdict on the job. Never raises. Run it in a separate
+    context. `thread` runs the job's sync code; with None, asgiref chooses the thread."""
     current.set(call)
     try:
         with job_context(call.job), timed([call.job]):

@@ -25,9 +25,7 @@ RETRY_SECONDS = 0.5
 
 class Claims:
     """The queues of async handlers in this process, and their claims. Used by the engine thread.
-
-    `begin_calls` is called with claimed jobs as soon as they may begin.
-    """
+    `begin_calls` is called with claimed jobs as soon as they may begin."""
 
     def __init__(self, begin_calls: Callable[[Sequence[Call]], None]) -> None:
         self._begin_calls = begin_calls
@@ -35,14 +33,13 @@ class Claims:
         self._isolation = Isolation()
 
     def may_pass_on(self, name: str, now: float) -> bool:
-        """Return whether to pass a message for this queue on to another process at once. May be
-        called by any thread."""
+        """Whether to pass a message on to another process at once. For any thread."""
         state = self.queues.get(name)
         return state is not None and state.free() <= 0 and state.passes.is_over(now)
 
     def notified(self, name: str, is_passed_on: bool, now: float) -> None:
-        """Record that the queue may have work. If this process cannot take more jobs, or already
-        knows that the queue has work, the message is also kept for other processes."""
+        """Record that the queue may have work. If this process can take no more jobs or knows of
+        the work already, the message is kept for other processes, too."""
         state = self.queues.get(name)
         if state is None:
             state = self.queues[name] = QueueState(registry.get(name))
@@ -52,7 +49,6 @@ class Claims:
         state.may_have_work = True
 
     def in_flight(self) -> list[Call]:
-        """Return the claimed jobs that are not settled."""
         return [call for state in self.queues.values() for call in state.calls]
 
     def fill(self, now: float) -> None:
@@ -127,7 +123,7 @@ class Claims:
             self._postpone(state, calls)
 
     def _postpone(self, state: QueueState, done: Sequence[Call]) -> None:
-        """Remember the calls that did not begin because of `per_destination`. For each other call,
+        """Remember the calls that did not begin because of `per_destination`; for each other call,
         make one postponed job of its destination due."""
         for call in done:
             if call.full_destination is not None:

@@ -7,8 +7,6 @@ that never wait for a call.
 import queue
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import structlog
 from django.db import DatabaseError
@@ -47,20 +45,13 @@ LAST_SECONDS = 2.0
 """This long after the grace, the process may end even if jobs are not settled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A queue may have work."""
-
-    queue: str
-    is_passed_on: bool
-
-
 class InFlight:
     """The calls of async handlers in this process."""
 
     def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[Call | Message | None] = queue.SimpleQueue()
-        """Ended calls, messages for queues that may have work, and None to begin a new round."""
+        self._inbox: queue.SimpleQueue[Call | tuple[str, bool] | None] = queue.SimpleQueue()
+        """Ended calls, messages for queues that may have work (the queue, and whether it was passed
+        on), and None to begin a new round."""
         self._loop = Loop(self._inbox.put)
         self._claims = Claims(lambda calls: self._loop.begin(calls))
         self._settlement = Settlement()
@@ -76,15 +67,13 @@ class InFlight:
     # --- for other threads ---
 
     def notify(self, name: str) -> bool:
-        """Notify the engine thread that the queue may have work. Return whether the caller must
-        pass the message on to another process."""
+        """Notify the engine thread that the queue may have work. Return whether to pass the message
+        on to another process."""
         is_passed_on = self._claims.may_pass_on(name, time.monotonic())
-        self._inbox.put(Message(name, is_passed_on))
+        self._inbox.put((name, is_passed_on))
         return is_passed_on
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Stop claiming, wait up to `grace_seconds` for the calls in flight, hand the other jobs
-        back, and settle."""
         end_at = time.monotonic() + grace_seconds
         self._end_at = end_at if self._end_at is None else min(self._end_at, end_at)
         self._inbox.put(None)
@@ -145,11 +134,11 @@ class InFlight:
             times.append(now + LOOK_SECONDS)
         return max(min(times) - now, PACE_SECONDS) if times else None
 
-    def _take(self, message: Call | Message | None) -> None:
+    def _take(self, message: Call | tuple[str, bool] | None) -> None:
         if isinstance(message, Call):
             self._settlement.add(message)
         elif message is not None:
-            self._claims.notified(message.queue, message.is_passed_on, time.monotonic())
+            self._claims.notified(*message, time.monotonic())
 
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS
@@ -182,11 +171,8 @@ class InFlight:
     # --- calls that do not end by themselves ---
 
     def _end_overdue(self, now: float) -> None:
-        """Give up the calls that did not end ABANDON_SECONDS after their time limit, and settle
-        their jobs.
-
-        If one call blocks the loop, the others cannot end, so only the blocking call is given up.
-        """
+        """Settle the jobs whose calls did not end ABANDON_SECONDS after their time limit. If one
+        call blocks the loop, the others cannot end, so only the blocking call is given up."""
         blocker = None
         if self._loop.held() > ABANDON_SECONDS:
             _task, blocker = self._loop.owner()
@@ -243,7 +229,7 @@ class InFlight:
     def _end_all(self, now: float) -> None:
         """Hand back the jobs that have not begun. After the grace, interrupt the running calls and
         hand their jobs back."""
-        waiting = self._unended()
+        waiting = [call for call in self._claims.in_flight() if call.verdict is None]
         late = now - (self._end_at or now)
         if late < 0:
             waiting = [call for call in waiting if call.began_at is None]
@@ -257,6 +243,3 @@ class InFlight:
             verdict = handed_back if call.began_at is None else interrupted
             self._end(call, verdict(call.job))
         self._settle(now)
-
-    def _unended(self) -> Sequence[Call]:
-        return [call for call in self._claims.in_flight() if call.verdict is None]

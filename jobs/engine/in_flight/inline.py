@@ -7,7 +7,7 @@ its connections.
 import asyncio
 import contextvars
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from asgiref.sync import async_to_sync
 
@@ -20,8 +20,8 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
-    """Claim up to `concurrency` jobs, run them and settle them. Return the number of jobs by state,
-    or None if no job was due."""
+    """Claim, run and settle up to `concurrency` jobs. Return the number of jobs by state, or None
+    if no job was due."""
     jobs = claim(handler, limits, handler.concurrency)
     if not jobs:
         return None
@@ -39,8 +39,8 @@ def run_all(jobs: Sequence[ClaimedJob]) -> list[Verdict]:
 
 
 async def _run_all(calls: Sequence[Call]) -> list[Verdict]:
-    new_semaphore = _semaphore_factory(calls[0].handler)
-    semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(new_semaphore)
+    limit = calls[0].handler.per_destination or calls[0].handler.concurrency
+    semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(limit))
     running = [
         asyncio.create_task(
             _run_with_limits(call, semaphores[call.handler.destination(call.job)]),
@@ -49,10 +49,6 @@ async def _run_all(calls: Sequence[Call]) -> list[Verdict]:
         for call in calls
     ]
     return list(await asyncio.gather(*running))
-
-
-def _semaphore_factory(handler: Handler) -> Callable[[], asyncio.Semaphore]:
-    return lambda: asyncio.Semaphore(handler.per_destination or handler.concurrency)
 
 
 async def _run_with_limits(call: Call, semaphore: asyncio.Semaphore) -> Verdict:

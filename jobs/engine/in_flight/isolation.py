@@ -25,8 +25,8 @@ class Isolation:
         self._waiting.append((call, now))
 
     def next(self, in_flight: int, now: float) -> list[Call]:
-        """Return the isolated job that may begin now, in a list; else an empty list. `in_flight` is
-        the number of all calls of the process, including the waiting ones."""
+        """Return the isolated job that may begin now, if any. `in_flight` is the number of all
+        calls of the process, including the waiting ones."""
         if not self._waiting or self._is_alone(now):
             return []
         call, since = self._waiting[0]

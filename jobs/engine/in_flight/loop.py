@@ -71,7 +71,6 @@ class Loop:
         self._loop.call_soon_threadsafe(self._begin_all, list(claimed))
 
     def interrupt(self, running: Iterable[Call]) -> None:
-        """Cancel these calls because the worker is shutting down."""
         self._loop.call_soon_threadsafe(self._interrupt_all, list(running))
 
     def forget(self, call: Call) -> None:
@@ -79,7 +78,6 @@ class Loop:
         self._loop.call_soon_threadsafe(self._free_place, call)
 
     def held(self) -> float:
-        """Return the seconds for which callbacks have run without polling for I/O."""
         since = self._selector.held_since
         return 0.0 if since is None else time.monotonic() - since
 

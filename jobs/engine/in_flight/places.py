@@ -44,11 +44,11 @@ RETURNING j.id
 
 
 class PostponedJobs:
-    """The postponed jobs of one queue in this process, by destination, the oldest first."""
+    """The postponed jobs of one queue in this process."""
 
     def __init__(self) -> None:
         self._jobs: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        """For each destination and job id, the number of the claim that postponed the job."""
+        """By destination and job id, the oldest first: the claim that postponed the job."""
 
     def add(self, destination: str, job: ClaimedJob) -> None:
         known = self._jobs[destination]
@@ -57,11 +57,8 @@ class PostponedJobs:
             known[job.id] = job.claim_no
 
     def bring_forward(self, destinations: Iterable[str]) -> None:
-        """Make one postponed job due for each of these destinations, to which a call has ended. An
-        item of `destinations` may be repeated.
-
-        Jobs that were claimed again since then are skipped.
-        """
+        """Make one postponed job due for each of these destinations, to which a call has ended.
+        Jobs that were claimed again since then are skipped."""
         free, factor = Counter(destinations), 1
         while jobs := list(self._pop({name: n * factor for name, n in free.items()})):
             rows = query(
@@ -74,8 +71,7 @@ class PostponedJobs:
             factor *= 2
 
     def _pop(self, counts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
-        """Remove this many jobs per destination; yield the destination, id and claim number of
-        each."""
+        """Remove this many jobs per destination; yield destination, id and claim number."""
         for name, count in counts.items():
             known = self._jobs.get(name, {})
             for id in list(islice(known, count)):

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 
 from tailrace.jobs.engine.claiming.claim import Limits
-from tailrace.jobs.engine.counters.throughput import record
+from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.places import PostponedJobs
 from tailrace.jobs.handler import Handler
@@ -87,8 +87,8 @@ class QueueState:
         return self.handler.concurrency + self.ahead() - len(self.calls)
 
     def ahead(self) -> int:
-        """Return how many jobs may be claimed in advance: as many as can begin within
-        AHEAD_SECONDS. 0 if the begin of a job also depends on other limits."""
+        """Return how many jobs may be claimed in advance, because they can begin within
+        AHEAD_SECONDS; 0 if their begin also depends on other limits."""
         limits = self.limits
         if limits is None or limits.max_running is not None or limits.rate_limit is not None:
             return 0
@@ -99,8 +99,7 @@ class QueueState:
         return int(self.ends.per_second * AHEAD_SECONDS)
 
     def is_limited(self) -> bool:
-        """Whether other limits than `concurrency` apply, so that the end of a call may allow a
-        claim."""
+        """Whether the end of a call may allow a claim, by other limits than `concurrency`."""
         limited = self.limits is not None and self.limits.max_running is not None
         return limited or self.handler.ordered or self.handler.per_destination is not None
 
@@ -117,14 +116,12 @@ class QueueState:
         return self.messages.ends_at if self.message_pending else None
 
     def keep_message(self, now: float) -> None:
-        """Keep a message for another process."""
         if not self.message_pending:
             self.message_pending = True
             self.messages.ends_at = max(self.messages.ends_at, now + SHORTEST_PAUSE)
 
     def reset_messages(self) -> None:
-        """Drop the kept message and reset the pauses: this process can take all jobs that are
-        due."""
+        """Drop the kept message and reset the pauses: this process can take all due jobs."""
         self.message_pending = False
         self.messages.reset()
         self.passes.reset()
@@ -149,11 +146,10 @@ class QueueState:
         return self._recorded_at + RECORD_SECONDS if self._tally else None
 
     def record(self, now: float) -> None:
-        """Write the statistics of the jobs that were settled since the last call."""
         tally, self._tally = self._tally, Counter()
         if not tally:
             return
         now = min(now, time.monotonic())
         seconds = now - max(self._busy_since, self._recorded_at)
         self._recorded_at = now
-        record(self.handler.name, tally, max(seconds, 0.0))
+        totals.record(self.handler.name, tally, max(seconds, 0.0))

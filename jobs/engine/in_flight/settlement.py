@@ -45,8 +45,8 @@ class Settlement:
         return now if self._ended else self._retry_at if self._failed else None
 
     def settle(self, now: float) -> tuple[list[Call], Counter[tuple[str, str]]]:
-        """Settle as many calls as possible. Return the calls that are done (settled, or claimed by
-        another worker), and the number of settled jobs by handler and state."""
+        """Settle what is possible. Return the calls that are done (settled, or claimed by another
+        worker), and the number of settled jobs by handler and state."""
         done: list[Call] = []
         tally: Counter[tuple[str, str]] = Counter()
         by_handler = defaultdict(list)
@@ -69,24 +69,20 @@ class Settlement:
 
     def _settle(self, group: list[Call], done: list[Call], tally: Counter[tuple[str, str]]) -> bool:
         states: dict[int, str] = {}
-        is_sound = True
+        is_sound, name = True, group[0].handler.name
         verdicts = [call.verdict for call in group if call.verdict is not None]
         try:
             self._limit_waits()
             settle(verdicts, 1, states)
         except Exception as error:
             is_sound = False
-            log.warning(
-                "in_flight.not_settled",
-                queue=group[0].handler.name,
-                jobs=[call.job.id for call in group if call.job.id not in states][:20],
-                error=str(error).strip(),
-            )
+            jobs = [call.job.id for call in group if call.job.id not in states][:20]
+            words = str(error).strip()
+            log.warning("in_flight.not_settled", queue=name, jobs=jobs, error=words)
             if not connections.timed_out(error):
                 connections.current().close()
             if len(group) == 1 and not isinstance(error, TEMPORARY_ERRORS):
                 _replace_verdict(group[0], error)
-        name = group[0].handler.name
         for call in group:
             if is_sound or call.job.id in states:
                 done.append(call)

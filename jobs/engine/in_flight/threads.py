@@ -25,6 +25,9 @@ class _Thread(ThreadPoolExecutor):
         super().__init__(1, thread_name_prefix=f"sync-{number}")
         self.calls = 0
 
+    def ended(self, _future: "Future[Any]") -> None:
+        self.calls -= 1
+
 
 class Threads:
     """The threads of one event loop. Used only from that loop."""
@@ -60,12 +63,8 @@ class JobThread(Executor):
         thread = self._thread = self._thread or self._threads.least_busy()
         thread.calls += 1
         future = thread.submit(_call, is_first, functools.partial(fn, *args, **kwargs))
-        future.add_done_callback(lambda _future: _done(thread))
+        future.add_done_callback(thread.ended)
         return future
-
-
-def _done(thread: _Thread) -> None:
-    thread.calls -= 1
 
 
 class OtherThreads(ThreadPoolExecutor):
@@ -76,10 +75,8 @@ class OtherThreads(ThreadPoolExecutor):
 
 
 def _call(is_first: bool, call: Callable[[], Any]) -> Any:
-    """Call `call`, then clean the connections of this thread for the next job.
-
-    `is_first`: the connections are checked before they are used.
-    """
+    """Call `call`, then clean the connections of this thread for the next job. `is_first`: check
+    them before they are used."""
     if is_first:
         connections.check_at_next_use()
     with left_clean("sync code"):

@@ -36,7 +36,7 @@ class Watchdog:
         self._thread.start()
 
     def watch(self, in_flight: bool) -> None:
-        """Begin or stop checking the loop. `in_flight`: whether calls are in flight."""
+        """Begin or stop checking the loop."""
         if in_flight != self._in_flight.is_set():
             (self._in_flight.set if in_flight else self._in_flight.clear)()
 

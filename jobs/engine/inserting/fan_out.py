@@ -42,8 +42,8 @@ def jobs_for(event: Recorded, handlers: Iterable[Handler] | None = None) -> list
 
 
 def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
-    """Return the jobs of the event for this handler. If the handler raises, return one failed job,
-    which operators see: the error must not prevent the event from being recorded."""
+    """Return the jobs of the event for this handler. If the handler raises, return one failed job:
+    the error must not prevent the event from being recorded."""
     try:
         if _is_left_out(handler, event) or not handler.wants(event):
             return []
@@ -54,18 +54,11 @@ def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
     except Exception as error:
         log.exception("fan_out.failed", queue=handler.name, event_id=event.id)
         reason = f"{NOT_WORKED_OUT}{type(error).__name__}: {error}"
-        return [
-            NewJob(
-                handler.name,
-                event_id=event.id,
-                state=State.FAILED.value,
-                error=clean(reason)[0][:2000],
-            )
-        ]
+        error_text = clean(reason)[0][:2000]
+        return [NewJob(handler.name, event.id, state=State.FAILED.value, error=error_text)]
 
 
 def _is_left_out(handler: Handler, event: Recorded) -> bool:
-    """Whether the event is quiet and the handler handles no quiet events."""
     event_type = event.event_type
     return not handler.quiet and event_type is not None and event_type.is_quiet(event)
 

@@ -79,8 +79,8 @@ def insert_with_one_key(jobs: Sequence[NewJob], index: int) -> Inserted:
 
 
 def insert_or_merge(jobs: Sequence[NewJob], indexes: list[int]) -> Inserted:
-    """Insert the jobs with these indexes. Merge a job that cannot be inserted into the unstarted
-    job with its key; if that job has begun, insert the job again."""
+    """Insert the jobs with these indexes, or merge them into the unstarted jobs with their keys. If
+    such a job has begun, insert again."""
     ids: dict[int, int] = {}
     merges = _Merges()
     for _round in range(ROUNDS):
@@ -100,6 +100,10 @@ def insert_or_merge(jobs: Sequence[NewJob], indexes: list[int]) -> Inserted:
     )
 
 
+_REPLACED = ("event_id", "routing_key", "payload", "lane", "priority")
+"""The last columns of REPLACE."""
+
+
 class _Merges:
     """The merges of one call."""
 
@@ -116,46 +120,29 @@ class _Merges:
         """A row for each event whose job was merged."""
 
     def merge(self, jobs: Sequence[NewJob], indexes: list[int]) -> list[int]:
-        """Merge the jobs with these indexes. Return the indexes of jobs that could not be merged,
-        because the unstarted job with their key has begun."""
+        """Merge the jobs with these indexes. Return the indexes of the others: the unstarted jobs
+        with their keys have begun."""
         unmerged: list[int] = []
-        for by_replacing in (False, True):
+        for statement, by_replacing in ((LOCK, False), (REPLACE, True)):
             group = [index for index in indexes if replaces(jobs[index].handler) is by_replacing]
             if group:
-                merge = self._replace if by_replacing else self._keep
-                unmerged += merge(jobs, group)
+                unmerged += self._merge(statement, jobs, group)
         return sorted(unmerged)
 
-    def _keep(self, jobs: Sequence[NewJob], indexes: list[int]) -> Iterable[int]:
-        rows = _query(LOCK, [jobs[index] for index in indexes])
-        for row, exists, target, waits_for, due in rows:
-            job = jobs[indexes[row]]
+    def _merge(self, statement: str, jobs: Sequence[NewJob], indexes: list[int]) -> Iterable[int]:
+        rows = _query(statement, [jobs[index] for index in indexes])
+        for row, exists, target, waits_for, due, *replaced in rows:
+            index, job = indexes[row], jobs[indexes[row]]
             if target is None and not exists:
-                yield indexes[row]
+                yield index
             elif not exists:
-                self._add(indexes[row], job, target, waits_for, due)
-                self.counted.append(target)
+                self.into[index] = target
+                self.release(job, waits_for, due)
+                if statement == LOCK:
+                    self.counted.append(target)
+                elif replaced[0]:  # the newest: the row of its event gets what was replaced
+                    job = replace(job, **dict(zip(_REPLACED, replaced[1:], strict=True)))
                 self._record(job, target)
-
-    def _replace(self, jobs: Sequence[NewJob], indexes: list[int]) -> Iterable[int]:
-        rows = _query(REPLACE, [jobs[index] for index in indexes])
-        for row, exists, target, waits_for, due, newest, *before in rows:
-            job = jobs[indexes[row]]
-            if target is None and not exists:
-                yield indexes[row]
-            elif not exists:
-                self._add(indexes[row], job, target, waits_for, due)
-                if newest:
-                    event_id, routing_key, payload, lane, priority = before
-                    job = replace(
-                        job, event_id=event_id, routing_key=routing_key, payload=payload,
-                        lane=lane, priority=priority,
-                    )  # fmt: skip
-                self._record(job, target)
-
-    def _add(self, index: int, job: NewJob, target: int, waits_for: int | None, due: bool) -> None:
-        self.into[index] = target
-        self.release(job, waits_for, due)
 
     def release(self, job: NewJob, waits_for: int | None, due: bool) -> None:
         """After the commit, repeat the claim or the release that passed over the locked job."""
@@ -174,7 +161,6 @@ class _Merges:
             )  # fmt: skip
 
     def finish(self) -> None:
-        """Write the rows of merged jobs of events, and register the work to do after the commit."""
         if self.rows:
             prepared.query(INSERT, **columns_of(self.rows))
         _count_on_commit(self.counted)
@@ -214,8 +200,7 @@ def _count_soon(ids: Sequence[int]) -> None:
 
 
 def _count(merges: Counter[int]) -> dict[int, int]:
-    """Write these counts; return the counts of locked jobs, which are not written, for up to
-    MAX_UNCOUNTED jobs."""
+    """Write these counts; return the counts of locked jobs, at most MAX_UNCOUNTED."""
     rows = prepared.query(
         COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
     )

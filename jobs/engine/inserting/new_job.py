@@ -18,8 +18,7 @@ class InvalidJob(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to insert. `delay` is in seconds, `payload` is JSON text. Raises InvalidJob if a key is
-    too long."""
+    """A job to insert. `delay` is in seconds, `payload` is JSON text."""
 
     handler: str
     event_id: int | None = None
@@ -40,21 +39,17 @@ class NewJob:
     def __post_init__(self) -> None:
         for name in ("routing_key", "lane", "unique_key"):
             if (length := len(getattr(self, name) or "")) > KEY_LIMIT:
-                raise InvalidJob(
-                    f"{self.handler}: {name} has {length} characters; at most {KEY_LIMIT} are"
-                    " allowed"
-                )
+                problem = f"has {length} characters; at most {KEY_LIMIT} are allowed"
+                raise InvalidJob(f"{self.handler}: {name} {problem}")
 
 
 @dataclass(slots=True)
 class Inserted:
-    """The new and the merged jobs of one call. All other jobs of the call exist already: their
-    event has a job with the same handler and routing key."""
+    """The ids of the new jobs, and of the jobs that others were `merged` into, by the index of the
+    merged job. All other jobs of the call exist already: their event has them."""
 
     ids: list[int] = field(default_factory=list)
-    """The ids of the new jobs."""
     merged: dict[int, int] = field(default_factory=dict)
-    """For each merged job, by its index in the call: the id of the job that it was merged into."""
 
 
 _COLUMNS = tuple(field.name for field in fields(NewJob))
@@ -62,5 +57,4 @@ _NUMBERS = {"event_id", "priority", "delay", "after_id", "schedule_id"}
 
 
 def columns_of(jobs: Sequence[NewJob]) -> dict[str, str]:
-    """Return the columns of these jobs, as parameters of the statements that insert them."""
     return arrays(jobs, _COLUMNS, _NUMBERS)

@@ -4,6 +4,7 @@ They have their own narrow table, so that jobs and events without searchable fie
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 from tailrace.db.query import execute, query
 from tailrace.events.publish import Recorded
@@ -41,15 +42,13 @@ def of_events(events: Iterable[Recorded]) -> None:
 
 
 def of_jobs(handlers: Iterable[str], ids: list[int]) -> None:
-    """Write the searchable values of the payloads of these jobs of `handlers`. Jobs without a
-    payload have none; the values of an event are written by `of_events`."""
+    """Write the searchable values of the payloads of these jobs of `handlers`."""
     pairs = {(name, field) for name in set(handlers) for field in declared_by(name)}
     if pairs and ids:
         _write(_OF_JOBS, ids, pairs)
 
 
 def declared_by(handler: str) -> list[str]:
-    """Return the searchable fields of the handler with this name."""
     declaring = registry.find(handler)
     return list(declaring.searchable) if declaring else []
 
@@ -73,16 +72,7 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-def events_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the ids of the newest events whose payload has this value, at most `limit`."""
-    return _find("event_id", field, value, limit)
-
-
-def jobs_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the ids of the newest jobs whose own payload has this value, at most `limit`."""
-    return _find("job_id", field, value, limit)
-
-
-def _find(column: str, field: str, value: str, limit: int) -> list[int]:
+def find(column: Literal["event_id", "job_id"], field: str, value: str, limit: int) -> list[int]:
+    """Return the ids of the newest events or jobs whose own payload has this value."""
     rows = query(_FIND.format(column=column), field=field, value=value[:VALUE_LENGTH], limit=limit)
     return [id for (id,) in rows]

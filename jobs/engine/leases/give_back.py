@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tailrace.db.query import execute
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays
 from tailrace.db.sql.plans import probe, unindexed
 from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.engine.run.failure import interrupted
@@ -16,7 +16,7 @@ from tailrace.jobs.handler import ClaimedJob
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE tailrace_jobs_live j SET begun = true, call_after = mine.call_after
-FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[], %(call_after)s::real[])
+FROM unnest(%(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[])
   AS mine (id, claim_no, worker, call_after), quick
 WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
   AND j.claim_no = mine.claim_no AND j.worker = mine.worker
@@ -24,8 +24,8 @@ WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
 
 
 def give_back_waiting(held: HeldClaim) -> int:
-    """Make the waiting jobs of this claim pending again, without a counted attempt, and wake their
-    queue. Return the number of jobs. The running call is recorded as begun."""
+    """Make the waiting jobs of this claim pending again, without a counted attempt; return their
+    number. The running call is recorded as begun."""
     if not held.recorded and (running := held.running()):
         record_begun(running)
         held.recorded = True
@@ -37,17 +37,10 @@ def give_back_waiting(held: HeldClaim) -> int:
 
 
 def give_back_running(held: HeldClaim) -> None:
-    """Settle the running jobs of the claim as interrupted: they are pending again."""
     settle([interrupted(job) for job in held.running()], tries=1)
     wake.wake([held.handler.name])
 
 
 def record_begun(jobs: Sequence[ClaimedJob]) -> None:
-    """Record that the calls of these claimed jobs have begun, and when."""
-    execute(
-        _BEGUN,
-        workers=text_array(job.worker for job in jobs),
-        ids=number_array(job.id for job in jobs),
-        claim_nos=number_array(job.claim_no for job in jobs),
-        call_after=number_array(job.call_after for job in jobs),
-    )
+    numbers = ("id", "claim_no", "call_after")
+    execute(_BEGUN, **arrays(jobs, ("worker", *numbers), numbers))

@@ -14,9 +14,8 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 class HeldClaim:
     """The jobs of one claim until all of them have ended.
 
-    The thread that runs the jobs takes them with `begin_next` or `begin_all`. The thread that
-    watches the claim may take the waiting jobs to give them back; during a slow call it also calls
-    `settle_ended` repeatedly.
+    The thread that runs them takes them with `begin_next` or `begin_all`. The thread that watches
+    the claim may take the waiting jobs; during a slow call it also calls `settle_ended`.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class HeldClaim:
             return self._running[0] if self._running else None
 
     def begin_all(self) -> Sequence[ClaimedJob]:
-        """Return all jobs of the claim: one call for all of them begins now."""
+        """Return all jobs of the claim, whose call begins now."""
         with self._lock:
             self._waiting.clear()
             self._running, self.began_at = self.jobs, time.monotonic()
@@ -64,11 +63,8 @@ class HeldClaim:
 
 
 class EndedJobs:
-    """The ended jobs of one claim that are not settled or not reported yet.
-
-    The thread that runs the jobs of the claim adds and settles them in groups. During a slow call,
-    the thread that watches the claim settles the jobs that ended before.
-    """
+    """The ended jobs of one claim that are not settled or not reported yet. The thread that runs
+    the jobs settles them in groups; during a slow call, the thread that watches the claim does."""
 
     def __init__(self) -> None:
         self._settling = threading.Lock()
@@ -77,13 +73,12 @@ class EndedJobs:
         self._settled: list[tuple[Verdict, str]] = []
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
-        """Keep verdicts until they are settled."""
         with self._lock:
             self._ended += verdicts
 
     def settle(self) -> list[tuple[Verdict, str]]:
-        """Settle the ended jobs. Return the verdicts that were settled since the last call, each
-        with the state of its job. Jobs whose claim was lost are left out."""
+        """Settle the ended jobs. Return what was settled since the last call, without lost claims:
+        the verdicts with the states of their jobs."""
         with self._settling:
             self._settle()
         with self._lock:
@@ -91,12 +86,8 @@ class EndedJobs:
             return settled
 
     def settle_behind_slow_call(self) -> None:
-        """Settle the jobs that ended before the running call. If the worker is killed during the
-        call, these jobs do not run again.
-
-        It does not wait for other threads. The thread that runs the jobs settles them later if it
-        is not possible now.
-        """
+        """Settle the jobs that ended before the running call, so that they do not run again if it
+        kills the worker. It does not wait for other threads: what is left is settled later."""
         if not self._settling.acquire(blocking=False):
             return
         try:

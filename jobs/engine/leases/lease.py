@@ -29,16 +29,12 @@ POLL_SECONDS = 0.25
 SLOW_SECONDS = 0.5
 """If a call takes longer, the jobs that wait behind it are given back."""
 SHOWN_JOBS = 20
-"""Number of jobs in a log line."""
 
 
 @contextmanager
 def watched(held: HeldClaim) -> Iterator[None]:
-    """Watch this claim until the end of the block.
-
-    The thread opens a connection only when it first needs the database, so not for short blocks. It
-    continues after a database error.
-    """
+    """Watch this claim until the end of the block. The thread opens a connection only when it first
+    needs the database, so not for short blocks."""
     _watcher.add(held)
     try:
         yield
@@ -100,7 +96,7 @@ class _Watcher:
 
     def _continues(self) -> bool:
         """Whether the thread continues. Without claims it ends after IDLE_SECONDS, or at once if it
-        has a connection, which it then closes."""
+        has a connection."""
         with self._changed:
             idle = not self._renew_at and (
                 connections.current().connection is not None

@@ -6,7 +6,7 @@ from django.db import DatabaseError
 
 from tailrace.db import clock, connections
 from tailrace.db.query import execute
-from tailrace.db.sql.arrays import text_array
+from tailrace.db.sql.arrays import arrays
 from tailrace.db.sql.plans import probe, unindexed
 from tailrace.jobs.handler import ClaimedJob
 
@@ -16,7 +16,7 @@ _RENEW = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 free AS MATERIALIZED (
   SELECT j.id
-  FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
+  FROM unnest(%(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[])
     AS mine (id, claim_no, worker), quick, tailrace_jobs_live j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
     AND {unindexed("j.state")} = 'running' AND j.worker = mine.worker
@@ -40,17 +40,12 @@ WHERE j.id = %(id)s AND j.claim_no = %(claim_no)s AND {unindexed("j.state")} = '
 
 
 def renew(jobs: Sequence[ClaimedJob]) -> int:
-    """Renew the leases of these jobs of one handler; return the number of renewed leases. A job
-    whose claim was lost or whose row is locked is left out."""
+    """Renew the leases of these jobs of one handler, without lost claims and locked rows; return
+    the number of renewed leases."""
     if len(jobs) == 1:
         return _renew_one(jobs[0])
-    return execute(
-        _RENEW,
-        lease=jobs[0].handler.claim_timeout,
-        workers=text_array(job.worker for job in jobs),
-        ids=[job.id for job in jobs],
-        claim_nos=[job.claim_no for job in jobs],
-    )
+    claims = arrays(jobs, ("id", "claim_no", "worker"), ("id", "claim_no"))
+    return execute(_RENEW, lease=jobs[0].handler.claim_timeout, **claims)
 
 
 def _renew_one(job: ClaimedJob) -> int:

@@ -33,15 +33,14 @@ from tailrace.jobs.runtime import shutdown
 
 @dataclass(slots=True)
 class Group:
-    """Jobs of one call."""
-
     jobs: Sequence[ClaimedJob]
     mark: int | None = None
     """The mark of the group, if its batch has failed: see `Job.suspect_group`."""
 
     def halves(self) -> "list[Group]":
         middle = len(self.jobs) // 2
-        return [Group(half, _new_mark()) for half in (self.jobs[:middle], self.jobs[middle:])]
+        halves = self.jobs[:middle], self.jobs[middle:]
+        return [Group(half, random.getrandbits(31)) for half in halves]
 
 
 def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Iterator[Verdict]:
@@ -57,7 +56,7 @@ def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Ite
     is_first, any_done = True, False
     while groups:
         group = groups.pop(0)
-        if not is_first and _time_is_up(until):
+        if not is_first and (shutdown.requested() or time.monotonic() >= until):
             yield from (handed_back(job, group.mark) for job in group.jobs)
             continue
         is_first = False
@@ -78,12 +77,7 @@ def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Ite
             groups = _in_order(group.halves() + groups)
 
 
-def _time_is_up(until: float) -> bool:
-    return shutdown.requested() or time.monotonic() >= until
-
-
 def _groups(jobs: Sequence[ClaimedJob]) -> list[Group]:
-    """Group the jobs by their marks."""
     by_mark: dict[int | None, list[ClaimedJob]] = {}
     for job in jobs:
         by_mark.setdefault(job.suspect_group, []).append(job)
@@ -94,10 +88,6 @@ def _in_order(groups: Sequence[Group]) -> list[Group]:
     """Sort large groups first: most jobs of a failed batch are sound and so are done soon. Unmarked
     jobs come last, since they could delay the marked groups in each drain."""
     return sorted(groups, key=lambda group: (group.mark is None, -len(group.jobs)))
-
-
-def _new_mark() -> int:
-    return random.getrandbits(31)
 
 
 def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
@@ -144,7 +134,6 @@ def _payload_error(job: ClaimedJob) -> Permanent | None:
 
 
 def _verdict_in_batch(job: ClaimedJob) -> Verdict:
-    """Return the verdict on a job of a batch that succeeded."""
     try:
         return completed(job, _own_result(job))
     except Exception as error:

@@ -30,15 +30,14 @@ LONGEST_DELAY = 366 * 86_400.0
 
 
 def interrupted(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job whose call was interrupted by a shutdown: it is pending again at
-    once. The attempt is recorded but not counted."""
+    """Return the verdict on a job whose call a shutdown interrupted: it is pending again at once,
+    and the attempt is recorded but not counted."""
     verdict = verdict_of(job, Interrupted())
     verdict.suspect_group = suspect_group
     return verdict
 
 
 def verdict_of(job: ClaimedJob, error: BaseException) -> Verdict:
-    """Return the verdict on a job whose handler raised `error`."""
     match error:
         case Skip():
             return Verdict(job, State.SKIPPED, error=message_of(error))

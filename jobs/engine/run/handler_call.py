@@ -17,14 +17,13 @@ from tailrace.db.sessions.session_statements import cancel_statements
 from tailrace.events import context
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict, completed
-from tailrace.jobs.engine.traces import tracing
+from tailrace.jobs.engine.traces import spans
 from tailrace.jobs.handler import ClaimedJob, Handler, Interrupted, Permanent, TimeLimitExceeded
 from tailrace.jobs.runtime import shutdown
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
-    """Call the handler with this one job and return the verdict. Errors of the call become a
-    verdict, too."""
+    """Call the handler with this one job and return the verdict, also after an error."""
     with job_context(job):
         try:
             with guarded(job.handler), timed([job]):
@@ -42,7 +41,7 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
     for job in jobs:
         job.call_after, job.call_took = began - job.claimed_at, None
     try:
-        with tracing.running(jobs):
+        with spans.running(jobs):
             yield
     finally:
         seconds = time.monotonic() - began
@@ -52,8 +51,7 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
 
 @contextmanager
 def guarded(handler: Handler) -> Iterator[None]:
-    """Run the block, a call of the handler, with its time limit, and clean its connections
-    afterwards."""
+    """Run the block, a call of the handler, with its time limit, and clean its connections."""
     with connections.default(), left_clean(handler.name), _time_limit(handler):
         yield
 
@@ -61,10 +59,7 @@ def guarded(handler: Handler) -> Iterator[None]:
 @contextmanager
 def left_clean(who: str) -> Iterator[None]:
     """Check the connections of this thread at the end of the block, and clean or replace them.
-
-    Raises Permanent if the block leaves a transaction open: the transaction is rolled back, so the
-    work of `who` is lost.
-    """
+    Raises Permanent if the block leaves a transaction open, which is rolled back."""
     with session.watched() as watch:
         try:
             yield
@@ -77,8 +72,8 @@ def left_clean(who: str) -> Iterator[None]:
 
 @contextmanager
 def job_context(job: ClaimedJob) -> Iterator[None]:
-    """Add the job and its event to log entries within the block. Events that are published within
-    the block get the event as their cause."""
+    """Within the block, log entries have the job and its event, and published events get the event
+    as their cause."""
     event = job.event
     cause = context.cause.set(event.id if event else None)
     trace = context.trace_parent.set(event.trace_parent if event else "")

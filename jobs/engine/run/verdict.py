@@ -48,6 +48,10 @@ class Verdict:
     """True if an operator has silenced failures like this one. Set by the settlement."""
 
     @property
+    def failure_group(self) -> int | None:
+        return self.failure.id if self.failure else None
+
+    @property
     def is_the_end(self) -> bool:
         """Whether the job has ended and moves to the history."""
         return self.state in OVER
@@ -87,14 +91,12 @@ def outcome_of(returned: Any) -> BaseException | None:
 
 
 def postponed(job: ClaimedJob, reason: str, delay: float) -> Verdict:
-    """Return the verdict on a job whose call did not begin: it is due in `delay` seconds. No
-    attempt is counted or recorded."""
+    """Return the verdict on a job whose call did not begin. No attempt is counted or recorded."""
     return Verdict(job, State.PENDING, charged=False, error=reason, delay=delay)
 
 
 def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job that goes back to its queue: it is pending again at once. No
-    attempt is counted or recorded."""
+    """Return the verdict on a job that is pending again at once, without an attempt."""
     return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
 
 
@@ -107,8 +109,7 @@ def _did_not_run(result: Any) -> bool:
 
 def _as_json(value: Any) -> str:
     """Return the result as JSON text: times in ISO format, Decimal and UUID as text, sets as lists,
-    models as objects. Raises ValueError if that is not possible, or any error of the result's
-    methods."""
+    models as objects. May raise any error."""
     try:
         text = json.dumps(value, allow_nan=False)
     except TypeError:

@@ -19,12 +19,12 @@ from django.db import (
 
 from tailrace.db import clock, connections, prepared
 from tailrace.db.query import query
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.failures.record import count_settled
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling.settle_sql import SETTLE, finish_sql
-from tailrace.jobs.engine.traces import spans, tracing
+from tailrace.jobs.engine.traces import spans
 from tailrace.jobs.engine.waking import dependents
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def settle(
     be pending again, the other jobs are settled first and then this one. `states` is a dict to
     which the result is added group by group, so that the caller has it after an error, too.
     """
-    began = tracing.now()
+    began = spans.now()
     states = {} if states is None else states
     groups = deque([verdicts] if verdicts else [])
     blocked: OperationalError | None = None
@@ -85,8 +85,7 @@ def _end_spans(verdicts: Sequence[Verdict], states: Mapping[int, str], began: in
 
 
 def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
-    """Count the settled claims for /metrics, and the failures by group. Set `silenced` on failures
-    of silenced groups."""
+    """Count the settled claims and failures. Set `silenced` on failures of silenced groups."""
     settled = [verdict for verdict in verdicts if verdict.job.id in states]
     for verdict in settled:
         totals.settled(verdict, states[verdict.job.id])
@@ -104,7 +103,7 @@ def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
     rows: Rows = _finish(verdicts, tries) if all(v.is_the_end for v in verdicts) else []
     finished = {id for id, _state, _waited_for in rows}
     if others := [verdict for verdict in verdicts if verdict.job.id not in finished]:
-        params = _claims(others) | _ends(others) | _outcomes(others)
+        params = _params(others) | arrays(others, _OF_OUTCOMES, _NUMBERS)
         # IntegrityError: another job has just got the unique key that a job needs to be pending.
         errors = (*_CONNECTION_ERRORS, IntegrityError)
         rows += _retried(lambda: prepared.query(SETTLE, **params), others, tries, errors)
@@ -113,9 +112,8 @@ def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
 
 def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
     """Settle jobs by moving them to the history, and return the moved jobs. The caller settles the
-    others without moving them: if today's partition is missing or the cached columns are outdated.
-    """
-    params = _claims(verdicts) | _ends(verdicts)
+    others, if today's partition is missing or the cached columns are outdated."""
+    params = _params(verdicts)
 
     def move() -> Rows:
         table = table_of_today()
@@ -141,35 +139,20 @@ def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
         log.warning("settle.lease_lost", jobs=lost[:20], count=len(lost))
 
 
-def _claims(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    return {
-        "worker": text_array(v.job.worker for v in verdicts),
-        "id": number_array(v.job.id for v in verdicts),
-        "claim_no": number_array(v.job.claim_no for v in verdicts),
-        "call_after": number_array(v.job.call_after for v in verdicts),
-        "call_took": number_array(v.job.call_took for v in verdicts),
-    }
+_OF_CLAIMS = ("id", "claim_no", "worker", "call_after", "call_took")
+_OF_ENDS = ("state", "error", "result")
+_OF_OUTCOMES = (
+    "attempt", "delay", "until", "charged", "error_class", "traceback", "suspect_group",
+    "failure_group",
+)  # fmt: skip
+_NUMBERS = {
+    "id", "claim_no", "call_after", "call_took", "delay", "suspect_group", "failure_group",
+}  # fmt: skip
 
 
-def _ends(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    return {
-        "state": text_array(v.state.value for v in verdicts),
-        "error": text_array(v.error for v in verdicts),
-        "result": text_array(v.result for v in verdicts),
-    }
-
-
-def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    return {
-        "attempt": [v.attempt and v.attempt.value for v in verdicts],
-        "delay": [v.delay for v in verdicts],
-        "until": [v.until for v in verdicts],
-        "uncharged": [0 if v.charged else 1 for v in verdicts],
-        "error_class": [v.error_class for v in verdicts],
-        "traceback": [v.traceback for v in verdicts],
-        "suspect_group": [v.suspect_group for v in verdicts],
-        "failure_group": [v.failure and v.failure.id for v in verdicts],
-    }
+def _params(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    jobs = [verdict.job for verdict in verdicts]
+    return arrays(jobs, _OF_CLAIMS, _NUMBERS) | arrays(verdicts, _OF_ENDS, _NUMBERS)
 
 
 _CONNECTION_ERRORS = (OperationalError, InterfaceError)
@@ -206,7 +189,7 @@ def _retried(
 
 
 def partition(day: date) -> str:
-    """Return the name of the table for jobs that ended on this day (UTC)."""
+    """Return the table of jobs that ended on this day (UTC)."""
     return f"{PREFIX}{day:%Y%m%d}"
 
 
@@ -250,6 +233,5 @@ def table_of_today() -> HistoryTable | None:
 
 
 def forget_table() -> None:
-    """Clear the cache."""
     global _known
     _known = (0.0, 0.0, None)

@@ -14,8 +14,7 @@ MERGED = "'merged into job ' || taken.by"
 
 
 def taken_by(job: str) -> str:
-    """Return the FROM item `taken` for the row with the alias `job`, which has the columns handler
-    and unique_key."""
+    """Return the FROM item `taken` for the row with the alias `job`."""
     return f"""LATERAL (
     SELECT (
       SELECT k.id FROM tailrace_jobs_live k
@@ -100,10 +99,10 @@ WITH verdict AS MATERIALIZED (
   SELECT * FROM unnest(
     %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
     %(call_took)s::real[], %(state)s::text[], %(attempt)s::text[], %(delay)s::float8[],
-    %(until)s::timestamptz[], %(uncharged)s::int[],
+    %(until)s::timestamptz[], %(charged)s::bool[],
     %(result)s::text[], %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[],
     %(suspect_group)s::int[], %(failure_group)s::bigint[])
-  AS v (id, claim_no, worker, call_after, call_took, state, outcome, delay, until, uncharged,
+  AS v (id, claim_no, worker, call_after, call_took, state, outcome, delay, until, charged,
         result, error, error_class, traceback, suspect_group, failure_group)
 ),
 settled AS (
@@ -122,7 +121,7 @@ settled AS (
       finished_at = CASE
         WHEN v.state = 'pending' AND NOT j.cancel_requested AND taken.by IS NULL THEN NULL
         ELSE {clock.NOW} END,
-      attempt = j.attempt - v.uncharged,
+      attempt = j.attempt - (NOT v.charged)::int,
       result = coalesce(v.result::jsonb, j.result),
       isolate = false, suspect_group = v.suspect_group, lease_until = NULL,
       call_after = v.call_after, call_took = v.call_took,

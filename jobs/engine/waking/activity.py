@@ -12,15 +12,13 @@ SLICE_SECONDS = 5
 
 
 def newest(name: str) -> str:
-    """Return SQL for a table with the one row of the queue with this name; it is empty if the row
-    was not created yet. `name` is an SQL expression."""
+    """Return SQL for a table with the row of the queue, if there is one. `name` is SQL, too."""
     return f"""(SELECT n.* FROM tailrace_jobs_queueactivity n WHERE n.name BETWEEN {name} AND {name}
       ORDER BY n.name DESC, n.slice DESC LIMIT 1)"""
 
 
 def same(row: str, seen: str) -> str:
-    """Return SQL for the condition that `row` is the row that was read as `seen`. Its slice may
-    have increased since then."""
+    """Return SQL: whether `row` is the one read as `seen`, whose slice may have increased since."""
     return f"{row}.name BETWEEN {seen}.name AND {seen}.name AND {row}.slice >= {seen}.slice"
 
 

@@ -89,11 +89,8 @@ def soon(names: Iterable[str]) -> None:
 
 
 def wake(names: Iterable[str]) -> list[str]:
-    """Send one message for each of these queues that is not awake; return the names of the queues
-    that got a message.
-
-    It never raises: the tick sends messages that cannot be sent now.
-    """
+    """Send one message for each of these queues that is not awake; return the queues that got one.
+    It never raises: the tick sends messages that cannot be sent now."""
     woken: list[str] = []
     waiting = list(names)
     try:
@@ -114,8 +111,7 @@ def wake(names: Iterable[str]) -> list[str]:
 
 
 def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
-    now, and the queues whose rows are locked."""
+    """Mark queues as awake; return those that were asleep, and those whose rows are locked."""
     rows = prepared.query(_MARK, names=sorted(names))
     return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
 
@@ -129,8 +125,8 @@ def _may_send_unmarked(name: str) -> bool:
 
 
 def unmarked(names: Iterable[str]) -> list[str]:
-    """Return the queues that get a message although their rows stay locked, so that their jobs run:
-    queues to which this process sent no such message in the last UNMARKED_SECONDS."""
+    """Return the queues with locked rows that get a message all the same, so that their jobs run:
+    those to which this process sent no such message in the last UNMARKED_SECONDS."""
     allowed = [name for name in names if _may_send_unmarked(name)]
     if allowed:
         log.warning("wake.queue_row_locked", queues=allowed)
@@ -146,10 +142,8 @@ waker = Coalescer("waker", wake, pace=PACE_SECONDS)
 
 
 def deliver(names: Iterable[str]) -> None:
-    """Send one message for each of these queues, which are already marked.
-
-    A thread sends the messages, as in `on_commit`, so that the caller does not wait for the broker.
-    """
+    """Send one message for each of these queues, which are already marked, in a thread, so that the
+    caller does not wait for the broker."""
     if settings.JOBS_WAKE == "thread":
         _sender.request(names)
     else:

@@ -11,6 +11,7 @@ rows.
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -36,25 +37,18 @@ DROP_LOCK_MILLISECONDS = 300
 DROP_TRIES = 20
 
 
-_PARTITIONS = """
-SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, %(prefix)s)
-ORDER BY relname
-"""
-
-
-LAST_DAY = f"""
-SELECT to_date(max(right(relname, 8)), 'YYYYMMDD') FROM pg_inherits
+_DAYS = f"""
+SELECT to_date(right(relname, 8), 'YYYYMMDD') AS day FROM pg_inherits
 JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, '{PREFIX}')
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, '{PREFIX}') ORDER BY day
 """
+LAST_DAY = f"SELECT max(day) FROM ({_DAYS}) days"
 """SQL: the last day with a partition, a week ahead if upkeep works; NULL if there is none."""
 
 
 def days() -> list[date]:
     """Return the days with a partition, oldest first."""
-    names = [name for (name,) in query(_PARTITIONS, prefix=PREFIX)]
-    return [datetime.strptime(name.removeprefix(PREFIX), "%Y%m%d").date() for name in names]
+    return [day for (day,) in query(_DAYS)]
 
 
 # The constraints let the planner skip the day in queries for other states, and avoid a scan when
@@ -77,10 +71,8 @@ ORDER BY c.relname
 
 
 def _indexes(day: date) -> dict[str, str]:
-    """Return the statements that create the indexes of a day's partition, by index name.
-
-    The indexes are those of the live partition, including indexes that other apps have added.
-    """
+    """Return the statements that create the indexes of a day's partition, by index name: those of
+    the live partition, including indexes that other apps have added."""
     statements = {}
     for index, definition in query(_INDEXES):
         begins, rest = definition.split(" USING ", 1)
@@ -99,11 +91,8 @@ CREATE INDEX "tailrace_job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at
 
 
 def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
-    """Create the missing partitions of the wanted days, by default today and the next days.
-
-    Return the days that were missing. Two processes may do this at once: each partition is created
-    by one of them.
-    """
+    """Create the missing partitions of the wanted days, by default today and the next days; return
+    these days. Two processes may do this at once."""
     today = database_now().date()
     wanted = wanted or (today + timedelta(days=number) for number in range(DAYS_AHEAD + 1))
     known = set(days())
@@ -136,11 +125,21 @@ FROM done WHERE {probe("j.id", "done.id")} AND j.done_on IS NULL
 """
 
 
-def move() -> int:
-    """Move jobs that finished AGE_SECONDS ago to the history; return the number of jobs.
+def in_batches(statement: str, deadline: float, **params: Any) -> int:
+    """Repeat a statement that changes up to BATCH rows, until no rows are left or at `deadline`;
+    return the number of rows."""
+    total = 0
+    while time.monotonic() < deadline:
+        count = execute(statement, **params)
+        total += count
+        if count < BATCH:
+            break
+    return total
 
-    Jobs past their retention are not moved: they are deleted soon.
-    """
+
+def move() -> int:
+    """Move jobs that finished AGE_SECONDS ago to the history; return the number of jobs. Jobs past
+    their retention are deleted soon."""
     deadline = time.monotonic() + SECONDS
     make_partitions()
     until = database_now() - timedelta(seconds=AGE_SECONDS)
@@ -151,34 +150,16 @@ def move() -> int:
         begins = datetime(day.year, day.month, day.day, tzinfo=UTC)
         ends = min(begins + timedelta(days=1), until)
         make_partitions(iter([day]))
-        moved += _move_day(day, max(since, begins), ends, deadline)
+        moved += in_batches(_MOVE, deadline, day=day, since=max(since, begins), until=ends)
         since = ends
     return moved
 
 
-def _move_day(day: date, since: datetime, until: datetime, deadline: float) -> int:
-    total = 0
-    while time.monotonic() < deadline:
-        count = execute(_MOVE, day=day, since=since, until=until)
-        total += count
-        if count < BATCH:
-            break
-    return total
-
-
-def days_past_retention(retention_days: int) -> list[date]:
-    """Return the days whose partition has only jobs past their retention, oldest first."""
-    last_kept = database_now().date() - timedelta(days=retention_days)
-    return [day for day in days() if day < last_kept]
-
-
 def drop_past(retention_days: int, deadline: float) -> int:
-    """Drop the days past their retention; return the planner's estimate of the number of their
-    jobs.
-
-    The work stops at `deadline` (`time.monotonic`); the next turn continues.
-    """
-    return sum(_drop(partition(day), deadline) for day in days_past_retention(retention_days))
+    """Drop the days past their retention, until `deadline` (`time.monotonic`); return the planner's
+    estimate of the number of their jobs."""
+    last_kept = database_now().date() - timedelta(days=retention_days)
+    return sum(_drop(partition(day), deadline) for day in days() if day < last_kept)
 
 
 # Few jobs have attempts or log lines: the rows of a day's jobs are found by their range of job ids.
@@ -233,7 +214,6 @@ def _drop_table(name: str, deadline: float) -> bool:
         if time.monotonic() > deadline:
             break
         time.sleep(DROP_LOCK_MILLISECONDS / 1000)
-    log.warning(
-        "history.not_dropped", table=name, hint="other sessions read the history all the time"
-    )
+    hint = "other sessions read the history all the time"
+    log.warning("history.not_dropped", table=name, hint=hint)
     return False

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import structlog
 from django.conf import settings
@@ -12,13 +11,13 @@ from django.db import DatabaseError
 from tailrace.db import clock, connections
 from tailrace.db.query import execute, query
 from tailrace.db.sql.plans import probe
-from tailrace.jobs.maintenance.pruning import history
-from tailrace.jobs.maintenance.retention import tables_that_keep_events
+from tailrace.environment.discovery import subclasses
+from tailrace.jobs.maintenance.pruning.history import BATCH, drop_past, in_batches
+from tailrace.jobs.maintenance.retention import KeepEvents
 from tailrace.jobs.operations import audit
 
 log = structlog.get_logger(__name__)
 
-BATCH = 2000
 SECONDS = 60
 """A run ends after this time; the next run continues."""
 
@@ -40,27 +39,24 @@ the whole table."""
 
 
 def prune() -> dict[str, int]:
-    """Delete old jobs, events and records; return the number of deleted rows of each kind.
-
-    If a kind fails, for example because its rows are locked, the other kinds are still pruned.
-    """
+    """Delete old jobs, events and records; return the number of deleted rows of each kind. If a
+    kind fails, for example because its rows are locked, the others are still pruned."""
     deadline = time.monotonic() + SECONDS
-    kinds: dict[str, Callable[[], int]] = {
-        "days of the history": lambda: history.drop_past(settings.JOBS_RETENTION_DAYS, deadline),
-        "completed jobs": lambda: _prune_jobs(
-            "state <> 'failed' AND finished_at IS NOT NULL", settings.JOBS_RETENTION_DAYS, deadline
+    days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
+    event_days = settings.EVENTS_RETENTION_DAYS
+    kinds = {
+        "days of the history": partial(drop_past, days, deadline),
+        "completed jobs": partial(in_batches, _DELETE_DONE, deadline, days=days),
+        "failed jobs": partial(in_batches, _DELETE_FAILED, deadline, days=failed_days),
+        "groups of failures": partial(in_batches, _DELETE_GROUPS, deadline, days=failed_days),
+        # A search value is kept until both its job and its event are deleted.
+        "values to search for": partial(
+            in_batches, _DELETE_VALUES, deadline, days=max(days, failed_days, event_days)
         ),
-        "failed jobs": lambda: _prune_jobs(
-            "state = 'failed'", settings.JOBS_FAILED_RETENTION_DAYS, deadline
+        "events": partial(_prune_events, event_days, deadline),
+        "requests in the log": partial(
+            in_batches, _DELETE_REQUESTS, deadline, actions=list(audit.REQUESTS), days=failed_days
         ),
-        "groups of failures": lambda: _delete_all(
-            _DELETE_GROUPS, deadline, days=settings.JOBS_FAILED_RETENTION_DAYS
-        ),
-        "values to search for": lambda: _delete_all(
-            _DELETE_VALUES, deadline, days=_longest_retention()
-        ),
-        "events": lambda: _prune_events(settings.EVENTS_RETENTION_DAYS, deadline),
-        "requests in the log": lambda: _prune_requests(deadline),
     } | {
         table: partial(_prune_records, table, column, deadline) for table, column in RECORDS.items()
     }
@@ -91,10 +87,9 @@ DELETE FROM tailrace_jobs_live j USING old WHERE {probe("j.id", "old.id")}
 """
 
 
-def _prune_jobs(condition: str, days: int, deadline: float) -> int:
-    """Delete jobs in the live partition; `condition` must match an index on `finished_at`."""
-    return _delete_all(_DELETE_JOBS.format(condition=condition), deadline, days=days)
-
+# The conditions match indexes on `finished_at`.
+_DELETE_DONE = _DELETE_JOBS.format(condition="state <> 'failed' AND finished_at IS NOT NULL")
+_DELETE_FAILED = _DELETE_JOBS.format(condition="state = 'failed'")
 
 # The failed jobs of a group are at least as old as its last failure, so they are deleted by then,
 # unless another transaction has locked them.
@@ -112,15 +107,6 @@ DELETE FROM tailrace_jobs_searchvalue WHERE id IN (
 """
 
 
-def _longest_retention() -> int:
-    """Return the days after which the job and the event of a search value are deleted."""
-    return max(
-        settings.JOBS_RETENTION_DAYS,
-        settings.JOBS_FAILED_RETENTION_DAYS,
-        settings.EVENTS_RETENTION_DAYS,
-    )
-
-
 _DELETE_REQUESTS = f"""
 DELETE FROM django_admin_log WHERE id IN (
   SELECT l.id FROM django_content_type t JOIN django_admin_log l ON l.content_type_id = t.id
@@ -130,29 +116,13 @@ DELETE FROM django_admin_log WHERE id IN (
 """
 
 
-def _prune_requests(deadline: float) -> int:
-    days = settings.JOBS_FAILED_RETENTION_DAYS
-    return _delete_all(_DELETE_REQUESTS, deadline, actions=list(audit.REQUESTS), days=days)
-
-
 def _prune_records(table: str, column: str, deadline: float) -> int:
     order = f"ORDER BY {column}" if table in BY_INDEX else ""
     statement = f"""
         DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table}
           WHERE {column} < {clock.NOW} - make_interval(days => %(days)s)
           {order} LIMIT {BATCH} FOR UPDATE SKIP LOCKED)"""
-    return _delete_all(statement, deadline, days=settings.JOBS_RECORDS_RETENTION_DAYS)
-
-
-def _delete_all(statement: str, deadline: float, **params: Any) -> int:
-    """Repeat a statement that deletes up to BATCH rows, until no rows are left or at `deadline`."""
-    total = 0
-    while time.monotonic() < deadline:
-        count = execute(statement, **params)
-        total += count
-        if count < BATCH:
-            break
-    return total
+    return in_batches(statement, deadline, days=settings.JOBS_RECORDS_RETENTION_DAYS)
 
 
 # Oldest ids first, along the primary key, until the end of the batch or the first event that is not
@@ -178,8 +148,9 @@ SELECT max(id), bool_and(recorded_at < {clock.NOW} - make_interval(days => %(day
 def _prune_events(days: int, deadline: float) -> int:
     """Delete old events in batches, from the oldest on; events that must be kept are skipped."""
     kept = (
-        f"AND NOT EXISTS (SELECT 1 FROM {table} x WHERE x.event_id = old.id)"
-        for table in tables_that_keep_events()
+        f"AND NOT EXISTS (SELECT 1 FROM {model._meta.db_table} x WHERE x.event_id = old.id)"
+        for cls in subclasses(KeepEvents)
+        for model in cls.models
     )
     statement = _DELETE_EVENTS.format(kept=" ".join(kept))
     total, beyond = 0, 0

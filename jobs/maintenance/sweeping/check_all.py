@@ -58,10 +58,7 @@ def check_all(
     invariants: Sequence[Invariant], *, fix: bool = False, pause: Callable[[], None]
 ) -> list[Report]:
     """Check these invariants and return a report of each; if `fix`, repair their violations.
-
-    `pause` is called between the two checks if the first one found violations. It should wait until
-    changes that were in progress at the first check are finished.
-    """
+    `pause` is called before the second check: it should wait for the changes in progress."""
     reports = [Report(invariant) for invariant in invariants]
     suspects = _first_look(reports)
     if any(suspects.values()):
@@ -121,11 +118,8 @@ def _repair(report: Report) -> None:
 
 
 def _limits_of(report: Report) -> Any:
-    return (
-        nullcontext()
-        if report.invariant.in_batches
-        else time_limits(STATEMENT_SECONDS, LOCK_SECONDS)
-    )
+    own = report.invariant.in_batches
+    return nullcontext() if own else time_limits(STATEMENT_SECONDS, LOCK_SECONDS)
 
 
 @contextmanager

@@ -43,9 +43,8 @@ RETURNING id
 
 def find(limit: int = 1000) -> list[int]:
     """Return the ids of pending jobs whose handler was removed two minutes ago or earlier."""
-    return [
-        id for (id,) in query(_WITHOUT_HANDLER, limit=limit, known=list(registry.all_handlers()))
-    ]
+    known = list(registry.all_handlers())
+    return [id for (id,) in query(_WITHOUT_HANDLER, limit=limit, known=known)]
 
 
 def fail(ids: list[int]) -> int:

@@ -69,7 +69,6 @@ def handler_names() -> dict[str, list[str]]:
 
 
 def bounded_query(sql: str, **params: Any) -> list[Any]:
-    """Run one statement with time limits in its own transaction."""
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         return query(sql, **handler_names() | params)
 
@@ -77,11 +76,8 @@ def bounded_query(sql: str, **params: Any) -> list[Any]:
 def scan(
     invariants: Sequence[RowInvariant], ids: list[int] | None = None
 ) -> Iterator[tuple[RowInvariant, int]]:
-    """Yield (invariant, id) for the wrong rows of one table.
-
-    All invariants must be on this table. Only the rows `ids` are checked, or the whole table in
-    batches along its primary key.
-    """
+    """Yield (invariant, id) for the wrong rows of the table of these invariants: of the rows `ids`,
+    or of the whole table in batches along its primary key."""
     table = invariants[0].table
     conditions = [f"({rule.condition})" for rule in invariants]
     cases = ", ".join(f"CASE WHEN {wrong} THEN {n} END" for n, wrong in enumerate(conditions))

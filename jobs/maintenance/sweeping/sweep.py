@@ -22,10 +22,8 @@ SWEEP_SECONDS = 60
 def sweep(names: Iterable[str] | None = None) -> list[SweepRun]:
     """Check the invariants whose interval has passed, or those with these names; return the runs.
 
-    The invariant whose last check is the oldest comes first, so that each is checked sooner or
-    later, even if a sweep has no time for all. If an invariant raises an error, takes too long or
-    waits for a lock, the others are still checked. An invariant that another sweep is checking now
-    is recorded as skipped.
+    The invariant whose last check is the oldest comes first. If an invariant raises an error, takes
+    too long or waits for a lock, the others are still checked.
     """
     ends = time.monotonic() + SWEEP_SECONDS
     invariants = {rule.name: rule for rule in all_invariants() if rule.every is not None}
@@ -52,12 +50,8 @@ def check(invariant: Invariant) -> SweepRun:
     except Exception as error:
         # An app's invariant may raise any error; the others are still checked.
         run.outcome, run.repaired, run.error = SweepRun.Outcome.ERROR, 0, reason(error)[:2000]
-        log.error(
-            "sweep.failed",
-            invariant=invariant.name,
-            error=run.error,
-            exc_info=not isinstance(error, OperationalError),
-        )
+        trace = not isinstance(error, OperationalError)
+        log.error("sweep.failed", invariant=invariant.name, error=run.error, exc_info=trace)
         connections.check_at_next_use()
     run.duration_ms = int((time.monotonic() - began) * 1000)
     _record(run)
@@ -71,13 +65,8 @@ def _repair(invariant: Invariant, run: SweepRun) -> None:
         return
     if invariant.repairs:
         run.repaired = invariant.repair(violations)
-    log.info(
-        "sweep.repaired",
-        invariant=invariant.name,
-        found=run.found,
-        repaired=run.repaired,
-        advice=invariant.advice,
-    )
+    numbers = {"found": run.found, "repaired": run.repaired}
+    log.info("sweep.repaired", invariant=invariant.name, **numbers, advice=invariant.advice)
 
 
 def _lock(invariant: Invariant) -> bool:
@@ -134,10 +123,8 @@ TABLE again UNION ALL TABLE new
 
 def _record(run: SweepRun) -> None:
     """Record the run: in the row of the last run if both found nothing, else in a new row."""
-    columns = {
-        name: getattr(run, name)
-        for name in ("invariant", "outcome", "found", "repaired", "duration_ms", "error")
-    }
+    names = ("invariant", "outcome", "found", "repaired", "duration_ms", "error")
+    columns = {name: getattr(run, name) for name in names}
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         [(run.pk, run.started_at, run.checks)] = query(_RECORD, **columns)
 
@@ -150,8 +137,8 @@ FROM ({_LAST.format(name="%(name)s")}) last JOIN tailrace_jobs_sweeprun r USING 
 
 
 def is_up_to_date(invariant: Invariant) -> bool:
-    """Return whether the sweeper will repair current violations at its next check: it checks this
-    invariant in time, and its last check repaired all violations."""
+    """Return whether the sweeper will repair violations at its next check: it checks this invariant
+    in time, and its last check repaired all."""
     if invariant.every is None or not invariant.repairs:
         return False
     rows = query(_UP_TO_DATE, name=invariant.name, every=invariant.every)

@@ -8,7 +8,7 @@ is rolled back.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, islice, takewhile
@@ -18,7 +18,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import database_now, execute, query
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays, number_array, text_array
 from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.insert import insert_jobs
@@ -36,10 +36,8 @@ MOST_GROWTH = 4
 PLAN_SECONDS = 0.3
 SLOTS_PER_PIECE = 2000
 """A piece ends after this time or this number of slots; the other schedules stay due."""
-SLOTS_COUNTED = 2000
-RECENT = timedelta(days=1)
-"""After a very long absence, this many slots are counted; then only slots of the last day are read.
-"""
+SLOTS_COUNTED, RECENT = 2000, timedelta(days=1)
+"""After a very long absence, this many slots are counted; then only slots of this time are read."""
 SLOTS_AT_ONCE = 100
 """Slots of one schedule that one piece handles; older slots are recorded as one row."""
 RETRY_INVALID = timedelta(hours=1)
@@ -52,16 +50,14 @@ HANDLER_UNKNOWN = (
     f"no worker had its handler for {UNKNOWN_HANDLER_SECONDS // 60} minutes: run `manage.py "
     "migrate` with the code that has the handler, and start workers with that code"
 )
+NO_CATCH_UP = "no process was running at this time, and the schedule does not catch up"
 LATE = timedelta(minutes=1)
 """With catch_up = skip, a slot is missed if it is later than this."""
 
 
 def work_off() -> int:
     """Process the due schedules, piece by piece, until none is left or the time is over; return
-    the number of schedules.
-
-    The tick, which calls this, then wakes their queues. Several processes may do this at once.
-    """
+    the number of schedules. The tick, which calls this, then wakes their queues."""
     until, total, size = time.monotonic() + SECONDS, 0, FIRST_PIECE
     while size:
         began = time.monotonic()
@@ -73,10 +69,8 @@ def work_off() -> int:
 
 
 def next_size(count: int, took: float, left: float) -> int:
-    """Return how many schedules the next piece may have; 0 to stop.
-
-    The last piece had `count` schedules and took `took` seconds; `left` seconds remain.
-    """
+    """Return how many schedules the next piece may have, after a piece of `count` schedules in
+    `took` seconds; 0 to stop. `left` seconds remain."""
     seconds = max(min(PIECE_SECONDS, left), 0.0)
     return min(int(seconds / max(took, 1e-6) * count), MOST_GROWTH * count, LARGEST_PIECE)
 
@@ -186,7 +180,7 @@ def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
 
 
 def _missing_handlers(names: set[str]) -> dict[str, str]:
-    """Return the names of missing handlers, with the reason why their slots are skipped."""
+    """Return the reasons why the slots of missing handlers are skipped, by name."""
     unknown = names - registry.all_handlers().keys()
     if not unknown:
         return {}
@@ -196,11 +190,8 @@ def _missing_handlers(names: set[str]) -> dict[str, str]:
 
 
 def _plan_one(schedule: Schedule, now: datetime, live: int | None, missing: str) -> _Plan:
-    """Plan one schedule; an invalid schedule gets a skipped slot with the reason.
-
-    `live` is the id of its unfinished job, if any. `missing` is the reason to skip its slots if
-    this code does not have its handler, else empty.
-    """
+    """Plan one schedule; an invalid schedule gets a skipped slot with the reason. `live` is the id
+    of its unfinished job; `missing` is the reason to skip its slots if its handler is missing."""
     if missing == HANDLER_UNKNOWN:
         now -= timedelta(seconds=UNKNOWN_HANDLER_SECONDS)
     try:
@@ -237,26 +228,17 @@ def _run_newest(schedule: Schedule, now: datetime, live: int | None, missing: st
     elif live is not None:
         plan.skip(due, "merged", f"job {live} is not finished yet")
     elif schedule.catch_up == Schedule.CatchUp.SKIP:
-        _skip_missed(plan, due, now)
+        missed = len(due) - (due[-1] >= now - LATE)
+        plan.skip(due[:missed], "missed", NO_CATCH_UP)
+        plan.run(due[missed:])
     else:
         plan.skip(due[:-1], "merged", "merged into a later slot")
         plan.run(due[-1:])
     return plan
 
 
-def _skip_missed(plan: _Plan, due: list[datetime], now: datetime) -> None:
-    on_time = due[-1] >= now - LATE
-    missed = due[:-1] if on_time else due
-    plan.skip(
-        missed, "missed", "no process was running at this time, and the schedule does not catch up"
-    )
-    if on_time:
-        plan.run(due[-1:])
-
-
 def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], str, datetime]:
-    """Return the newest due slots, the number of older due slots (as text, empty if there are
-    none), and the next slot."""
+    """Return the newest due slots, the number of older ones (text, may be empty), the next slot."""
     start, passed = schedule.next_run_at, 0
     if schedule.every_seconds is not None:
         behind = int((now - start).total_seconds() // schedule.every_seconds)
@@ -275,7 +257,7 @@ def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], st
 # Slots that are recorded already, because the database's clock was set back or the row was changed
 # by hand. They do not run again.
 _RECORDED = f"""
-SELECT n.schedule, n.at FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[])
+SELECT n.schedule, n.at FROM unnest(%(schedule_id)s::bigint[], %(slot)s::timestamptz[])
   AS n (schedule, at)
 JOIN tailrace_jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n.at")}
 """
@@ -286,48 +268,31 @@ FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN tailrace_jobs_live j ON j.id = n.i
 _RECORD = f"""
 INSERT INTO tailrace_jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)
 SELECT schedule, at, outcome, reason, job, {clock.NOW}
-FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[], %(outcomes)s::text[],
-            %(reasons)s::text[], %(jobs)s::bigint[]) AS n (schedule, at, outcome, reason, job)
+FROM unnest(%(schedule)s::bigint[], %(at)s::timestamptz[], %(outcome)s::text[],
+            %(reason)s::text[], %(job)s::bigint[]) AS n (schedule, at, outcome, reason, job)
 ON CONFLICT (schedule_id, at) DO NOTHING
 """
 
 
 def _enqueue(plans: Sequence[_Plan]) -> None:
     jobs = [job for plan in plans for job in plan.jobs]
-    recorded = set(query(_RECORDED, **_keys(jobs)))
+    recorded = set(query(_RECORDED, **arrays(jobs, ("schedule_id", "slot"), ("schedule_id",))))
     jobs = [job for job in jobs if (job.schedule_id, job.slot) not in recorded]
     created = query(_CREATED, ids=insert_jobs(jobs).ids) if jobs else []
     slots = [slot for plan in plans for slot in plan.slots]
     slots += [_Slot(schedule, at, "ran", job=id) for schedule, at, id in created]
-    execute(
-        _RECORD,
-        schedules=number_array(slot.schedule for slot in slots),
-        times=text_array(slot.at for slot in slots),
-        outcomes=text_array(slot.outcome for slot in slots),
-        reasons=text_array(slot.reason for slot in slots),
-        jobs=number_array(slot.job for slot in slots),
-    )
-
-
-def _keys(jobs: Sequence[NewJob]) -> Mapping[str, str]:
-    return {
-        "schedules": number_array(job.schedule_id for job in jobs),
-        "times": text_array(job.slot for job in jobs),
-    }
+    columns = ("schedule", "at", "outcome", "reason", "job")
+    execute(_RECORD, **arrays(slots, columns, ("schedule", "job")))
 
 
 def _new_job(schedule: Schedule, at: datetime) -> NewJob:
     handler = registry.get(schedule.handler)
     payload = None if schedule.payload is None else json.dumps(schedule.payload)
+    lane = handler.lane_without_event(payload)
     return NewJob(
-        handler=handler.name,
-        routing_key=schedule.routing_key,
-        payload=payload,
-        priority=handler.priority,
-        lane=handler.lane_without_event(payload),
-        schedule_id=schedule.pk,
-        slot=at,
-    )
+        handler.name, None, schedule.routing_key, payload, priority=handler.priority, lane=lane,
+        schedule_id=schedule.pk, slot=at,
+    )  # fmt: skip
 
 
 _ADVANCE = f"""

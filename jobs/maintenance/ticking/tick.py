@@ -67,10 +67,7 @@ messages may be lost."""
 
 def tick() -> int:
     """Rescue jobs, run schedules and wake queues with due jobs; return the number of woken queues.
-
-    Several processes may tick at once: each step locks the rows that it changes. If a step fails,
-    the others still run.
-    """
+    Several processes may tick at once. If a step fails, the others still run."""
     _step(rescue.rescue)
     _step(schedules.work_off)
     return len(_step(wake_due) or ())
@@ -87,11 +84,9 @@ def _step(work: Callable[[], Any]) -> Any:
 
 def wake_due() -> list[str]:
     """Send a wake-up for each queue with due jobs whose last message was lost, or that has none;
-    return the names of these queues.
+    return the names of these queues. Queues whose rows are locked get one, too.
 
-    Queues whose rows are locked get a message, too, although their rows cannot be marked. Messages
-    are sent after the commit, so that no row is locked while the broker is slow. While earlier
-    messages are still being sent, no messages are added.
+    Messages are sent after the commit, so that no row is locked while the broker is slow.
     """
     if wake.is_sending():
         return []

@@ -29,10 +29,8 @@ _known: tuple[tuple[float, int, int], CodeVersion] | None = None
 
 
 def code_version() -> CodeVersion:
-    """Return the current version of the files.
-
-    The files are read only if the modification time or the size of one has changed.
-    """
+    """Return the current version of the files, which are read only if the modification time or the
+    size of one has changed."""
     global _known
     with _lock:
         files = sorted(_files())
@@ -50,10 +48,7 @@ def code_version() -> CodeVersion:
 
 
 def _files() -> Iterator[Path]:
-    """Yield the Python files of the project: of its installed apps and of its other packages.
-
-    If Tailrace is an installed package, its files are included.
-    """
+    """Yield the Python files of the project, and those of Tailrace as an installed package."""
     base = _base()
     modules = (config.module for config in apps.get_app_configs())
     folders = {Path(folder) for module in modules for folder in getattr(module, "__path__", ())}

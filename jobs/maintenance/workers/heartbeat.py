@@ -26,23 +26,17 @@ ON CONFLICT (name) DO UPDATE
 """
 
 
-class Pool:
-    """The processes of a worker that run jobs."""
-
-    def __init__(self, pool: Any) -> None:
-        """`pool` is the worker's Celery pool, or None for a process without a pool."""
-        self._pool = pool
-
-    def facts(self) -> dict[str, Any]:
-        """Return the kind of the pool, its concurrency, and its processes with memory in bytes."""
-        main = psutil.Process()
-        processes = main.children() or [main]
-        return {
-            "pool": type(self._pool).__module__.rpartition(".")[2],
-            "concurrency": int(getattr(self._pool, "num_processes", 0) or len(processes)),
-            "memory": _memory(main),
-            "processes": [{"pid": each.pid, "memory": _memory(each)} for each in processes],
-        }
+def _facts_of(pool: Any) -> dict[str, Any]:
+    """Return the kind of a worker's Celery pool (or None), its concurrency, and its processes with
+    their memory in bytes."""
+    main = psutil.Process()
+    processes = main.children() or [main]
+    return {
+        "pool": type(pool).__module__.rpartition(".")[2],
+        "concurrency": int(getattr(pool, "num_processes", 0) or len(processes)),
+        "memory": _memory(main),
+        "processes": [{"pid": each.pid, "memory": _memory(each)} for each in processes],
+    }
 
 
 def _memory(process: psutil.Process) -> int:
@@ -57,7 +51,7 @@ class Heartbeat:
     """The heartbeat of the worker with this node name; `queues` returns the worker's queues."""
 
     def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
-        self._queues, self._pool, self._due = queues, Pool(pool), 0.0
+        self._queues, self._pool, self._due = queues, pool, 0.0
         host, pid = socket.gethostname(), os.getpid()
         code = code_version()
         self.name = f"worker:{node} {host}:{pid}"
@@ -74,7 +68,7 @@ class Heartbeat:
         """Record the heartbeat if it is due; return the seconds until it is due again."""
         if time.monotonic() >= self._due:
             queues = json.dumps(sorted(self._queues()))
-            facts = json.dumps(self._facts | self._pool.facts())
+            facts = json.dumps(self._facts | _facts_of(self._pool))
             execute(_RECORD, name=self.name, queues=queues, facts=facts)
             self._due = time.monotonic() + INTERVAL_SECONDS
         return self._due - time.monotonic()

@@ -37,11 +37,8 @@ ON CONFLICT (name) DO NOTHING
 
 
 def take(name: str, interval: float, by: str) -> tuple[bool, float]:
-    """Try to take the turn called `name`, which comes once per `interval` seconds.
-
-    Return whether this process should do the work, and the seconds until the next turn. This is one
-    statement that waits for no lock.
-    """
+    """Try to take the turn called `name`, which comes once per `interval` seconds. Return whether
+    this process should do the work, and the seconds until the next turn. It waits for no lock."""
     rows = query(_TAKE, name=name, interval=interval, by=by)
     if not rows:
         execute(_CREATE, name=name)

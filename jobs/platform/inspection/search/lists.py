@@ -134,9 +134,9 @@ def _with_value(user: User, field: str, value: str) -> list[int]:
         _need(user, VIEW_JOB_PAYLOAD, "payloads of jobs")
     ids: list[int] = []
     if field in of_types and user.has_perm(VIEW_EVENT_PAYLOAD):
-        ids += _of_events(search_values.events_with(field, value, MOST))
+        ids += _of_events(search_values.find("event_id", field, value, MOST))
     if field in of_handlers and user.has_perm(VIEW_JOB_PAYLOAD):
-        ids += search_values.jobs_with(field, value, MOST)
+        ids += search_values.find("job_id", field, value, MOST)
     return ids
 
 
