@@ -29,8 +29,7 @@ class Command(BaseCommand):
 
 def _as_text(explanation: Explanation) -> str:
     state = STATE_LABELS.get(explanation.state, explanation.state)
-    lines = [f"job {explanation.job} ({explanation.handler}) is {state}"]
-    lines.append(explanation.summary)
+    lines = [f"job {explanation.job} ({explanation.handler}) is {state}", explanation.summary]
     lines += [f"- {reason.words}" for reason in explanation.details]
     if explanation.spans:
         rows = [

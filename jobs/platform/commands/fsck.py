@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.maintenance.sweeping.check_all import Report, check_all
-from tailrace.jobs.platform.commands._arguments import seconds
+from tailrace.jobs.platform.inspection.search.terms import seconds
 from tailrace.jobs.platform.invariants.events import EventHasJobs
 
 
@@ -56,20 +56,16 @@ class Command(BaseCommand):
         for rule in invariants:
             if isinstance(rule, EventHasJobs):
                 rule.since = _since(options["since"])
-        _connect()
+        try:
+            connection.ensure_connection()
+        except OperationalError as error:
+            raise CommandError(f"the database cannot be reached: {error}") from None
         pause = partial(time.sleep, options["pause"])
         reports = check_all(invariants, fix=options["fix"], pause=pause)
         format_reports = _as_json if options["json"] else _as_text
         self.stdout.write(format_reports(reports, options["show"], options["fix"]))
         if not all(report.clean for report in reports):
             sys.exit(1)
-
-
-def _connect() -> None:
-    try:
-        connection.ensure_connection()
-    except OperationalError as error:
-        raise CommandError(f"the database cannot be reached: {error}") from None
 
 
 def _chosen(names: list[str] | None) -> list[Invariant]:
@@ -149,6 +145,5 @@ def _as_json(reports: list[Report], show: int, fix: bool) -> str:
         }
         for report in reports
     ]
-    clean = all(report.clean for report in reports)
-    report = {"clean": clean, "kinds": kinds}
-    return json.dumps(report, indent=2, ensure_ascii=False, default=str)
+    result = {"clean": all(report.clean for report in reports), "kinds": kinds}
+    return json.dumps(result, indent=2, ensure_ascii=False, default=str)

@@ -32,12 +32,6 @@ class Command(BaseCommand):
 
 
 def _row(queue: stats.QueueStats, state: str) -> tuple[Any, ...]:
-    return (
-        queue.name,
-        state,
-        capped(queue.pending, MAX_COUNTED),
-        capped(queue.due, MAX_COUNTED),
-        capped(queue.running, MAX_COUNTED),
-        capped(queue.failed, MAX_COUNTED),
-        ago(queue.oldest_due) if queue.oldest_due else None,
-    )
+    counts = (queue.pending, queue.due, queue.running, queue.failed)
+    oldest = ago(queue.oldest_due) if queue.oldest_due else None
+    return (queue.name, state, *(capped(count, MAX_COUNTED) for count in counts), oldest)

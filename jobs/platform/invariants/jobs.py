@@ -108,9 +108,7 @@ class PendingHasHandler(Invariant):
 
     name = "jobs.unknown_handler"
     advice = "the job fails with that reason: deploy a handler of that name and replay the job"
-
-    def find(self) -> list[int]:
-        return missing_handlers.find(self.limit)
+    found_by = missing_handlers.find
 
     def repair(self, violations: Sequence[int]) -> int:
         return missing_handlers.fail(list(violations))

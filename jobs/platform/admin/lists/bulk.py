@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,17 +16,21 @@ from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
 from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.platform.admin.lists.several import in_words
 from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
 from tailrace.jobs.platform.inspection.search.find import TOO_SLOW
-from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
+from tailrace.jobs.platform.inspection.visibility import (
+    VIEW_JOB,
+    hidden_jobs,
+    mask_jobs,
+    require,
+    user_of,
+)
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
-    """Preview the action for all jobs that match the query string; on POST, apply it.
-
-    The query string is the one of the list of jobs.
-    """
-    _permit(request)
+    """Preview the action for all jobs that match the list's query string; on POST, apply it."""
+    require(request, VIEW_JOB, batches.PERMISSION)
     action = batches.JOB_ACTIONS.get(name)
     if action is None:
         raise Http404
@@ -60,13 +63,10 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
 
 def filters_as_text(params: dict[str, Any]) -> str:
     """Return the filters of a list as text: `queue = a, state = failed`."""
-    names = {"q": "search"}
-    values = dict(params)
-    if id := row_id(values.get("failure", "")):
+    if id := row_id(params.get("failure", "")):
         group = FailureGroup.objects.filter(pk=id).first()
-        values["failure"] = f"{id} ({group})" if group else id
-    filters = (f"{names.get(name, name)} = {value}" for name, value in sorted(values.items()))
-    return ", ".join(filters)[:500] or "all jobs"
+        params = params | {"failure": f"{id} ({group})" if group else id}
+    return in_words(params) or "all jobs"
 
 
 def show_summary(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
@@ -110,7 +110,7 @@ def _show_preview(
 
 def replay_page(request: HttpRequest, id: int) -> HttpResponse:
     """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
-    _permit(request)
+    require(request, VIEW_JOB, batches.PERMISSION)
     replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
     if request.method == "POST":
         try:
@@ -134,9 +134,3 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
         "not_begun": not_begun,
     }
     return render(request, "tailrace/jobs/admin/replay.html", context)
-
-
-def _permit(request: HttpRequest) -> None:
-    for permission in (VIEW_JOB, batches.PERMISSION):
-        if not request.user.has_perm(permission):
-            raise PermissionDenied(f"you need the permission {permission}")

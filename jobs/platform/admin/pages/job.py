@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from tailrace.db.query import database_now
@@ -20,12 +18,13 @@ from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
 from tailrace.jobs.platform.inspection.details.failures import neighbours
 from tailrace.jobs.platform.inspection.details.waterfall import waterfall
 from tailrace.jobs.platform.inspection.display.state_labels import state_label
-from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
+from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.platform.inspection.visibility import (
     VIEW_JOB,
     VIEW_JOB_PAYLOAD,
     mask_attempts,
     mask_jobs,
+    require,
     user_of,
 )
 from tailrace.jobs.platform.requests.copies import copies_of
@@ -42,7 +41,10 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
     if job is None:
         return {}
     user, now = user_of(request), database_now()
-    explanation = _explanation(job.pk, user)
+    try:
+        explanation = explain(job.pk, user)
+    except JobNotFound:
+        return {}
     attempts = list(Attempt.objects.filter(job=job.pk).order_by("-claim_no")[:MAX_ATTEMPTS])
     hidden = bool(mask_jobs(user, [job]))
     mask_attempts(user, attempts, hidden)
@@ -54,7 +56,7 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
         "sees_payload": sees_payload,
         "payload": rendering.json_block(job.payload) if sees_payload and job.payload else "",
         "result": rendering.json_block(job.result) if sees_payload and job.result else "",
-        "waterfall": waterfall(job, explanation.spans if explanation else [], now),
+        "waterfall": waterfall(job, explanation.spans, now),
         "attempts": attempts,
         "alike": neighbours(job),
         "dependents": _dependents(job),
@@ -68,11 +70,8 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
 
 def live_view(request: HttpRequest, id: int) -> HttpResponse:
     """Return the state and the progress of a job: the part of its page that is polled."""
-    if not request.user.has_perm(VIEW_JOB):
-        raise PermissionDenied(f"you need the permission {VIEW_JOB}")
-    job = Job.objects.filter(pk=id).defer("payload", "result").first()
-    if job is None:
-        raise Http404("there is no such job")
+    require(request, VIEW_JOB)
+    job = get_object_or_404(Job.objects.defer("payload", "result"), pk=id)
     mask_jobs(user_of(request), [job])
     shown = request.GET.get("shown", "")
     return render(request, "tailrace/jobs/admin/job/live.html", live_part(job, shown))
@@ -81,16 +80,12 @@ def live_view(request: HttpRequest, id: int) -> HttpResponse:
 def live_part(job: Job, shown: str = "") -> dict[str, Any]:
     """Return the context of the polled part; `shown` is the state that the rest of the page has."""
     state = state_label(job)
-    total = job.progress_total
-    share = None
-    if job.progress_done is not None and total:
-        share = min(100 * job.progress_done // total, 100)
     return {
         "job": job,
         "shown_state": shown or state,
         "is_stale": bool(shown) and shown != state,
         "is_live": job.state in LIVE,
-        "share": share,
+        "share": rendering.progress(job),
     }
 
 
@@ -130,10 +125,3 @@ def _reschedule_form(request: HttpRequest, job: Job) -> RescheduleForm | None:
     if job.state != State.PENDING or not request.user.has_perm(batches.PERMISSION):
         return None
     return RescheduleForm(initial={"due_at": job.due_at, "priority": job.priority})
-
-
-def _explanation(id: int, user: User) -> Explanation | None:
-    try:
-        return explain(id, user)
-    except JobNotFound:
-        return None

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -12,6 +11,7 @@ from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.reschedule import reschedule
+from tailrace.jobs.platform.inspection.visibility import require
 from tailrace.jobs.platform.requests.job_request import wrong_time
 
 FORMAT = "%Y-%m-%dT%H:%M:%S"
@@ -42,25 +42,17 @@ class RescheduleForm(forms.Form):
 
 def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
     """Change the due time and the priority of a pending job."""
-    if not request.user.has_perm(batches.PERMISSION):
-        raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+    require(request, batches.PERMISSION)
     form = RescheduleForm(request.POST)
-    if form.is_valid():
-        _reschedule(request, id, form)
-    else:
+    if not form.is_valid():
         errors = " ".join(str(text) for texts in form.errors.values() for text in texts)
         messages.error(request, f"Job {id} was not changed: {errors}")
-    return redirect("admin:tailrace_jobs_job_change", id)
-
-
-def _reschedule(request: HttpRequest, id: int, form: RescheduleForm) -> None:
-    values = form.cleaned_data
+        return redirect("admin:tailrace_jobs_job_change", id)
     try:
-        changed = reschedule(request.user, id, values["due_at"], values["priority"])
+        if reschedule(request.user, id, **form.cleaned_data):
+            messages.success(request, f"Job {id} was rescheduled.")
+        else:
+            messages.warning(request, f"Job {id} was not changed: it is no longer queued.")
     except Blocked as error:
         messages.error(request, f"Job {id} was not changed: {error}.")
-        return
-    if changed:
-        messages.success(request, f"Job {id} was rescheduled.")
-    else:
-        messages.warning(request, f"Job {id} was not changed: it is no longer queued.")
+    return redirect("admin:tailrace_jobs_job_change", id)

@@ -1,10 +1,12 @@
 """Run now: a form built from a handler's payload model, which creates a job like the API."""
 
 import secrets
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -38,6 +40,7 @@ from tailrace.jobs.platform.requests.job_request import JobRequest, handler_for
 from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.jobs.runtime.payloads import strict_model
 
+S, T = TypeVar("S"), TypeVar("T")
 KEY = "request_key"
 AGAIN = "again"
 """The query parameter with the id of a job to run again."""
@@ -127,7 +130,7 @@ def _is_of_payload(name: str) -> bool:
 def run_now(request: HttpRequest, queue: str) -> HttpResponse:
     """Show the form of a handler; on POST, create the job and redirect to its page."""
     copy_of = _copied(request, queue)
-    handler = registry.get(queue) if copy_of else _handler(request, queue)
+    handler = registry.get(queue) if copy_of else _or_status(handler_for, request, queue)
     data = request.POST if request.method == "POST" else None
     form = RunNowForm(handler, data, copy_of=copy_of)
     if form.is_valid() and (requested := _request(request, form)):
@@ -155,18 +158,30 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
 
 def may_run(request: HttpRequest, name: str) -> bool:
     """Return whether the user may request jobs of this handler."""
-    try:
-        return handler_for(user_of(request), name) is not None
-    except (InvalidRequest, NotPermitted):
-        return False
+    return _succeeds(handler_for, user_of(request), name)
 
 
 def may_copy(request: HttpRequest, job: Job) -> bool:
     """Return whether the user may run this job again with another payload."""
+    return _succeeds(job_to_copy, user_of(request), job.pk)
+
+
+def _succeeds(check: Callable[[User, Any], Any], user: User, subject: Any) -> bool:
     try:
-        return job_to_copy(user_of(request), job.pk) is not None
+        check(user, subject)
     except (InvalidRequest, NotPermitted):
         return False
+    return True
+
+
+def _or_status(check: Callable[[User, S], T], request: HttpRequest, subject: S) -> T:
+    """Return the result of the check; its errors become the statuses 404 and 403."""
+    try:
+        return check(user_of(request), subject)
+    except InvalidRequest as error:
+        raise Http404(str(error)) from None
+    except NotPermitted as error:
+        raise PermissionDenied(str(error)) from None
 
 
 def _copied(request: HttpRequest, queue: str) -> Job | None:
@@ -176,24 +191,10 @@ def _copied(request: HttpRequest, queue: str) -> Job | None:
     id = row_id(text)
     if id is None:
         raise Http404("there is no such job")
-    try:
-        job = job_to_copy(user_of(request), id)
-    except InvalidRequest as error:
-        raise Http404(str(error)) from None
-    except NotPermitted as error:
-        raise PermissionDenied(str(error)) from None
+    job = _or_status(job_to_copy, request, id)
     if job.handler != queue:
         raise Http404(f"job {job.pk} does not belong to the queue {queue}")
     return job
-
-
-def _handler(request: HttpRequest, name: str) -> Handler:
-    try:
-        return handler_for(user_of(request), name)
-    except InvalidRequest as error:
-        raise Http404(str(error)) from None
-    except NotPermitted as error:
-        raise PermissionDenied(str(error)) from None
 
 
 def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:

@@ -14,14 +14,13 @@ from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.explain import state_reasons, time_spent, workers
+from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.next_claim import (
     Claimable,
     ClaimStatus,
     claim_status,
 )
-from tailrace.jobs.platform.inspection.explain.places import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_count
-from tailrace.jobs.platform.inspection.explain.suspects import suspects
 from tailrace.jobs.platform.inspection.explain.time_spent import Span
 from tailrace.jobs.platform.inspection.visibility import HIDDEN, mask_jobs
 
@@ -123,7 +122,7 @@ def _unchanged(job: Job) -> bool:
 
 def _not_pending(job: Job) -> Explanation:
     reasons = state_reasons.reasons(job)
-    reasons += [*suspects(job), *state_reasons.merges(job)]
+    reasons += [*state_reasons.suspects(job), *state_reasons.merges(job)]
     return Explanation(job.pk, job.handler, job.state, reasons[0].words, reasons=reasons)
 
 
@@ -143,7 +142,7 @@ def _pending(job: Job) -> Explanation:
         ready=status.ready.value,
         next_claim=status.next_claim.value,
         before=status.before,
-        reasons=[*status.reasons, *suspects(job), *state_reasons.merges(job)],
+        reasons=[*status.reasons, *state_reasons.suspects(job), *state_reasons.merges(job)],
         serving=serving,
     )
 

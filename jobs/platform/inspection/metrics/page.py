@@ -1,6 +1,5 @@
 """Build the Prometheus metrics from the figures, with a bounded number of label values."""
 
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.metrics.reading import read
+from tailrace.jobs.platform.inspection.recent import Recent
 
 log = structlog.get_logger(__name__)
 
@@ -40,31 +40,17 @@ _QUEUE_GAUGES = {
 }
 _BOUNDS = [*map(floatToGoString, totals.BUCKETS), "+Inf"]
 
-_lock = threading.Lock()
-_last: tuple[float, list[Metric]] | None = None
 
-
-def current(max_age: float = CACHE_SECONDS) -> list[Metric]:
-    """Return all metrics, at most `max_age` seconds old.
+def current() -> list[Metric]:
+    """Return all metrics, at most CACHE_SECONDS old.
 
     While the database does not answer, only `tailrace_database_up` and the verdict are returned.
     """
-    global _last
-    with _lock:
-        if _last is None or time.monotonic() - _last[0] > max_age:
-            metrics = _read()
-            _last = (time.monotonic(), metrics)
-        return _last[1]
+    return _recent.get(CACHE_SECONDS)
 
 
-def forget() -> None:
-    """Discard the cached metrics of this process, so that they are read again."""
-    global _last
-    _last = None
-
-
-def _read() -> list[Metric]:
-    return [*_figures(), *_verdict(verdict.current())]
+_recent = Recent(lambda: [*_figures(), *_verdict(verdict.current())])
+forget = _recent.forget
 
 
 def _verdict(now: verdict.Health) -> Iterable[Metric]:

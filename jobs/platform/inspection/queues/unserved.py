@@ -19,8 +19,9 @@ from tailrace.jobs.handler import Handler
 from tailrace.jobs.platform.inspection.display.formatting import duration
 from tailrace.jobs.platform.inspection.queues import stats
 
-PATIENCE_SECONDS = 30
-"""How long a job may be due before its queue counts as unserved."""
+STALLED_SECONDS, PATIENCE_SECONDS = 10, 30
+"""After how long without progress a queue is shown as unserved (one without workers is a cause of
+the verdict), and after how long it is a fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,13 @@ class Link:
     label: str
     view: str
     args: tuple[str | int, ...] = ()
-    query: str = ""
     permission: str = ""
+
+
+def admin_link(label: str, page: str, *args: str | int) -> Link:
+    """Return a link to a page of the admin of jobs, such as `queue_change`."""
+    permission = f"tailrace_jobs.view_{page.partition('_')[0]}"
+    return Link(label, f"admin:tailrace_jobs_{page}", args, permission)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from functools import cached_property
 
 from tailrace.jobs.platform.inspection.queues import pools, stats
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool
-from tailrace.jobs.platform.inspection.queues.unserved import UnservedQueue, unserved
-
-PATIENCE_SECONDS = 10
-"""How long a queue may have due jobs and no progress."""
+from tailrace.jobs.platform.inspection.queues.unserved import (
+    STALLED_SECONDS,
+    UnservedQueue,
+    unserved,
+)
 
 
 class Facts:
@@ -19,7 +20,7 @@ class Facts:
 
     @cached_property
     def unserved(self) -> list[UnservedQueue]:
-        return unserved(PATIENCE_SECONDS)
+        return unserved(STALLED_SECONDS)
 
     @cached_property
     def pools(self) -> list[WorkerPool]:

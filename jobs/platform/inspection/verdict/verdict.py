@@ -81,7 +81,7 @@ def work_out() -> Health:
         return Health((Cause(words, code="database_away"),))
 
 
-_recent = Recent(lambda: work_out(), Health)
+_recent = Recent(lambda: work_out())
 
 
 def current(max_age: float = CACHE_SECONDS) -> Health:
@@ -89,6 +89,4 @@ def current(max_age: float = CACHE_SECONDS) -> Health:
     return _recent.get(max_age)
 
 
-def forget() -> None:
-    """Discard the cached verdict of this process, so that it is worked out again."""
-    _recent.forget()
+forget = _recent.forget
