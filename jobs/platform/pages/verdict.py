@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.queues import stats
-from tailrace.jobs.platform.inspection.verdict import Cause, Check, Link
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.explain.reasons import Reason
 from tailrace.jobs.platform.inspection.queues import stats
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Facts
 
 BROKER_SECONDS = 0.5
 """Timeout of each step of the client; an unreachable broker takes at most four of them."""

@@ -1,6 +1,5 @@
 from tailrace.jobs.platform.inspection.broker import broker
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 
 class BrokerAway(Check):

@@ -3,8 +3,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 LEAST_BYTES = 1024**3
 LEAST_SHARE = 0.02

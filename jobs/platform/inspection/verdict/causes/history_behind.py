@@ -4,8 +4,7 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 HOURS = 2
 """Upkeep moves a finished job to the history within an hour, so two hours are late."""

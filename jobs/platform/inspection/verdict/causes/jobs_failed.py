@@ -3,8 +3,7 @@ from datetime import datetime
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.display.formatting import count, when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, admin_link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 RECENT_SECONDS = 3600
 MAX_COUNTED = 100

@@ -6,8 +6,7 @@ from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.display.formatting import count, duration, when
 from tailrace.jobs.platform.inspection.queues.pools import BUSY_SECONDS, RunningJob, WorkerPool
 from tailrace.jobs.platform.inspection.queues.stats import DUE, OLDEST_DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
 MAX_COUNTED = 1000
 MAX_NAMED = 3

@@ -9,8 +9,7 @@ from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import resume
 from tailrace.jobs.platform.inspection.display.formatting import count, when
 from tailrace.jobs.platform.inspection.queues.stats import DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, admin_link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 MAX_COUNTED = 1000
 MAX_QUEUES = 20

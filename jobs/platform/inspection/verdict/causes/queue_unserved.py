@@ -1,7 +1,6 @@
 from tailrace.jobs.platform.inspection.display.formatting import count
 from tailrace.jobs.platform.inspection.queues.unserved import PATIENCE_SECONDS, UnservedQueue
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, admin_link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 MAX_NAMED = 5
 

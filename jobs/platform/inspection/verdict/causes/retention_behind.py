@@ -1,7 +1,6 @@
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.storage.past_retention import most_overdue
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 GRACE_SECONDS = 86_400
 """How long after the end of its retention a job may still exist."""

@@ -5,8 +5,7 @@ from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, admin_link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 MAX_NAMED = 20
 

@@ -1,7 +1,6 @@
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.storage import Snapshot, oldest_snapshot
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
 HELD_SECONDS = 300
 LEAST_TRANSACTIONS = 10_000

@@ -2,8 +2,7 @@ from datetime import timedelta
 
 from tailrace.db import clock
 from tailrace.jobs.platform.inspection.display.formatting import duration
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 
 class TickLate(Check):

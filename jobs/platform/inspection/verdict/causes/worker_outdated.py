@@ -6,8 +6,7 @@ from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.queues.other_code import differs_since, workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.stats import Worker
 from tailrace.jobs.platform.inspection.recent import Recent
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
 DEPLOY_SECONDS = 600
 """How long a deploy may take, during which workers of both versions run."""
