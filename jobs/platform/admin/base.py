@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.contrib.admin import FieldListFilter
 from django.contrib.admin.utils import get_fields_from_path
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.text import capfirst
@@ -58,6 +59,18 @@ class ModelAdmin(UnfoldModelAdmin):
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         """Allow only primary keys, so that no other column can be looked up."""
         return bool(to_field == self.opts.pk.name)
+
+    find: Any = None
+    """Set by subclasses: a method that takes request, rows and term, and returns the rows of a
+    search, instead of Django's search."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if self.find is None:
+            return super().get_search_results(request, queryset, search_term)
+        term = search_term.strip()
+        return self.find(request, queryset, term) if term else queryset, False
 
     def route(self, address: str, view: Callable[..., Any], name: str, /, **kwargs: Any) -> Any:
         """Return the URL pattern `APP_MODEL_name` of a view of the admin, for `get_urls`."""

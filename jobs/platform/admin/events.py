@@ -22,21 +22,12 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.chain import chain_of
 from tailrace.jobs.platform.inspection.details.event_states import (
     NO_JOBS,
     event_states,
     with_event_state,
-)
-from tailrace.jobs.platform.inspection.visibility import (
-    HIDDEN,
-    VIEW_EVENT_PAYLOAD,
-    VIEW_JOB,
-    mask_attempts,
-    mask_events,
-    mask_jobs,
-    require,
-    user_of,
 )
 from tailrace.jobs.platform.pages import panel
 
@@ -109,15 +100,10 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
         return super().get_queryset(request).defer("payload")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         if (id := row_id(term)) is not None:
-            return queryset.filter(pk=id), False
-        return queryset.filter(subject__startswith=term).exclude(subject=""), False
+            return queryset.filter(pk=id)
+        return queryset.filter(subject__startswith=term).exclude(subject="")
 
     def scans(self, params: dict[str, str]) -> bool:
         scanned = params.get("state", "failures") != "failures"
@@ -128,19 +114,19 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         term = request.GET.get(SEARCH_VAR, "").strip()
         if not term or row_id(term) is not None:
             return rows
-        hidden = hidden_from(user_of(request), (row.pk for row in rows))
+        hidden = hidden_from(visibility.user_of(request), (row.pk for row in rows))
         return [row for row in rows if row.pk not in hidden]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         event = super().get_object(request, object_id, from_field)
         if event is not None:
-            event.is_hidden = bool(mask_events(user_of(request), [event]))
+            event.is_hidden = bool(visibility.mask_events(visibility.user_of(request), [event]))
             event.state_of_jobs = event_states([event.pk]).get(event.pk, NO_JOBS)
-            event.shows_payload = request.user.has_perm(VIEW_EVENT_PAYLOAD)
+            event.shows_payload = request.user.has_perm(visibility.VIEW_EVENT_PAYLOAD)
         return event
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        mask_events(user_of(request), rows)
+        visibility.mask_events(visibility.user_of(request), rows)
         states = event_states([row.pk for row in rows])
         for row in rows:
             row.state_of_jobs = states.get(row.pk, NO_JOBS)
@@ -154,7 +140,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @display(description="effects")
     def led_to(self, event: Any) -> str:
         if event.is_hidden:
-            return HIDDEN
+            return visibility.HIDDEN
         effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")
         links = [
             rendering.row_link("tailrace_events_event_change", effect.type, effect.pk)
@@ -167,15 +153,15 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def content(self, event: Any) -> str:
         if event.shows_payload:
             return rendering.json_block(event.payload)
-        return f"You need the permission {VIEW_EVENT_PAYLOAD} to see payloads."
+        return f"You need the permission {visibility.VIEW_EVENT_PAYLOAD} to see payloads."
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         event = self.get_object(request, object_id)
-        context = jobs_of_event(object_id, user_of(request))
+        context = jobs_of_event(object_id, visibility.user_of(request))
         permitted = event is not None and self.has_view_permission(request, event)
         if permitted and not event.is_hidden:
             context["panels"] = panel.event_panels(event, request)
-            context |= _chain(event.pk, user_of(request))
+            context |= _chain(event.pk, visibility.user_of(request))
         return context
 
     def get_urls(self) -> list[Any]:
@@ -195,7 +181,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
         """Replay the failed and cancelled jobs of an event, and redirect to the event's page, or
         to the event in the form field `page`."""
-        require(request, batches.PERMISSION)
+        visibility.require(request, batches.PERMISSION)
         action = batches.JOB_ACTIONS["replay"]
         jobs = Job.objects.filter(event=id, state__in=REPLAYED)
         bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
@@ -205,12 +191,12 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 def _chain(event_id: int, user: User) -> dict[str, Any]:
     """Return the chain of an event, and the ids of its events with jobs to replay."""
-    if not user.has_perm(VIEW_JOB):
+    if not user.has_perm(visibility.VIEW_JOB):
         return {}
     chain = chain_of(event_id, user)
     shown = [node for _, node in chain.nodes()]
     for node in shown:
-        mask_jobs(user, node.jobs)
+        visibility.mask_jobs(user, node.jobs)
     jobs = Job.objects.filter(event__in=[node.event.pk for node in shown], state__in=REPLAYED)
     return {
         "chain": chain.roots,
@@ -228,7 +214,7 @@ def jobs_of_event(object_id: str, user: User) -> dict[str, Any]:
     jobs: list[Any] = list(rows[: MAX_JOBS + 1])
     attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).order_by("job", "claim_no")
     shown = list(attempts.defer("traceback")[:1000])
-    mask_attempts(user, shown, hidden=bool(mask_jobs(user, jobs)))
+    visibility.mask_attempts(user, shown, hidden=bool(visibility.mask_jobs(user, jobs)))
     for job in jobs:
         job.tries = rendering.attempts(job)
         job.attempt_list = [attempt for attempt in shown if attempt.job_id == job.pk]

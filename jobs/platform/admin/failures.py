@@ -28,6 +28,7 @@ from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import (
     MAX_COUNTED,
     failed_now,
@@ -35,12 +36,6 @@ from tailrace.jobs.platform.inspection.details.failures import (
     readable,
 )
 from tailrace.jobs.platform.inspection.display.formatting import capped, timestamp
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    mask_jobs,
-    user_of,
-)
 from tailrace.jobs.platform.panels import sparkline
 
 MOST = 1_000
@@ -66,7 +61,7 @@ class FailureChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
-        complete(user_of(request), groups, HOURS_OF_LIST)
+        complete(visibility.user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
         if not self.params:  # else the page offers to show all rows, although it does
             self.full_result_count = self.result_count
@@ -201,25 +196,21 @@ class FailureAdmin(ModelAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[FailureChangeList]:
         return FailureChangeList
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()[:200]
-        if not term:
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        term = term[:200]
         if "\0" in term:
-            return queryset.none(), False
+            return queryset.none()
         plain = Q(error_class__icontains=term) | Q(frame__icontains=term)
-        user = user_of(request)
-        if not user.has_perm(VIEW_JOB_PAYLOAD):
-            return queryset.filter(plain), False
+        user = visibility.user_of(request)
+        if not user.has_perm(visibility.VIEW_JOB_PAYLOAD):
+            return queryset.filter(plain)
         rows = queryset.filter(message__icontains=term).order_by("-last_seen_at")
-        return queryset.filter(plain | Q(pk__in=readable(user, rows[:MOST]))), False
+        return queryset.filter(plain | Q(pk__in=readable(user, rows[:MOST])))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         group = super().get_object(request, object_id, from_field)
         if group is not None:
-            complete(user_of(request), [group], HOURS_OF_PAGE)
+            complete(visibility.user_of(request), [group], HOURS_OF_PAGE)
         return group
 
     # Columns
@@ -260,11 +251,11 @@ class FailureAdmin(ModelAdmin):
         """Return the trend, the latest jobs, and the URL of a replay of all failed jobs."""
         if (group := self.get_object(request, object_id)) is None:
             return {}
-        user = user_of(request)
-        sees_jobs = user.has_perm(VIEW_JOB)
+        user = visibility.user_of(request)
+        sees_jobs = user.has_perm(visibility.VIEW_JOB)
         rows = Job.objects.failed().filter(failure_group=group.pk).defer("payload", "result")
         jobs = list(rows.order_by("-pk")[:MAX_LATEST]) if sees_jobs else []
-        mask_jobs(user, jobs)
+        visibility.mask_jobs(user, jobs)
         context: dict[str, Any] = {
             "trend": trend(group.per_hour, "7 days"),
             "failed_jobs": jobs,

@@ -23,8 +23,7 @@ from tailrace.jobs.platform.admin.lists.several import is_across
 from tailrace.jobs.platform.admin.pages.job import live_view, page_of
 from tailrace.jobs.platform.admin.pages.job_log import log_view
 from tailrace.jobs.platform.admin.pages.reschedule import reschedule_view
-from tailrace.jobs.platform.inspection.display.formatting import timestamp
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import state_label, timestamp
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
 from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
 from tailrace.jobs.platform.inspection.visibility import hidden_jobs, mask_jobs, require, user_of
@@ -83,20 +82,16 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         """Return whether these filters and search terms reveal more of a job than its row shows."""
         return "lane" in request.GET or _terms(request.GET).tells()
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term.strip():
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         try:
-            result = search(user_of(request), search_term, queryset)
+            result = search(user_of(request), term, queryset)
         except InvalidSearch as error:
             messages.warning(request, str(error))
-            return queryset.none(), False
+            return queryset.none()
         if result.left_out:
             messages.warning(request, result.left_out)
         setattr(request, SEARCH, result)
-        return result.jobs, False
+        return result.jobs
 
     def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         result: SearchResult | None = getattr(request, SEARCH, None)

@@ -105,14 +105,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     search_help_text = "start of a name or of an owner"
     change_form_outer_after_template = "tailrace/jobs/admin/schedule_slots.html"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        starts = Q(name__startswith=term) | Q(owner__startswith=term)
-        return queryset.filter(starts), False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return queryset.filter(Q(name__startswith=term) | Q(owner__startswith=term))
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"enabled", "queue"} & params.keys())

@@ -7,8 +7,7 @@ from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tailrace.jobs.platform.commands._plain_text import fields, table
 from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
-from tailrace.jobs.platform.inspection.display.formatting import ago
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 
 
 class Command(BaseCommand):

@@ -4,8 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.jobs.platform.commands._plain_text import table
-from tailrace.jobs.platform.inspection.display.formatting import duration
-from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS, duration
 from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
 
 

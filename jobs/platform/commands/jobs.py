@@ -14,8 +14,7 @@ from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
 from tailrace.jobs.platform.commands._arguments import queue_name
 from tailrace.jobs.platform.commands._plain_text import fields, table
-from tailrace.jobs.platform.inspection.display.formatting import ago
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 from tailrace.jobs.platform.inspection.search.terms import time_of
 
 BATCH = 1000

@@ -17,20 +17,14 @@ from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
 from tailrace.jobs.operations.undo import begun, undo
 from tailrace.jobs.platform.admin.lists.several import in_words
-from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.inspection import visibility
+from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS
 from tailrace.jobs.platform.inspection.search.find import TOO_SLOW
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    hidden_jobs,
-    mask_jobs,
-    require,
-    user_of,
-)
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
     """Preview the action for all jobs that match the list's query string; on POST, apply it."""
-    require(request, VIEW_JOB, batches.PERMISSION)
+    visibility.require(request, visibility.VIEW_JOB, batches.PERMISSION)
     action = batches.JOB_ACTIONS.get(name)
     if action is None:
         raise Http404
@@ -44,7 +38,8 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
             request, f"To select all matching jobs, first filter by the state {states}."
         )
         return redirect(back)
-    hidden = partial(hidden_jobs, user_of(request)) if job_admin.tells(request) else None
+    hidden_jobs = partial(visibility.hidden_jobs, visibility.user_of(request))
+    hidden = hidden_jobs if job_admin.tells(request) else None
     jobs, what = changelist.queryset, filters_as_text(changelist.params)
     last = row_id(request.POST.get("last_id", ""))
     try:
@@ -91,7 +86,7 @@ def _show_preview(
 ) -> HttpResponse:
     rows = Job.objects.filter(pk__in=shown.sample).defer("payload", "result").order_by("-pk")
     sample = list(rows)
-    mask_jobs(user_of(request), sample)
+    visibility.mask_jobs(visibility.user_of(request), sample)
     count = f"more than {batches.MAX_JOBS:,}" if shown.more else f"{shown.jobs:,}"
     context = {
         **admin.site.each_context(request),
@@ -110,7 +105,7 @@ def _show_preview(
 
 def replay_page(request: HttpRequest, id: int) -> HttpResponse:
     """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
-    require(request, VIEW_JOB, batches.PERMISSION)
+    visibility.require(request, visibility.VIEW_JOB, batches.PERMISSION)
     replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
     if request.method == "POST":
         try:

@@ -15,18 +15,11 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.pages.job_log import shown_log
 from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
 from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import neighbours
 from tailrace.jobs.platform.inspection.details.waterfall import waterfall
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    mask_attempts,
-    mask_jobs,
-    require,
-    user_of,
-)
 from tailrace.jobs.platform.requests.copies import copies_of
 
 MAX_ATTEMPTS = 100
@@ -40,15 +33,15 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
     job = None if id is None else Job.objects.filter(pk=id).first()
     if job is None:
         return {}
-    user, now = user_of(request), database_now()
+    user, now = visibility.user_of(request), database_now()
     try:
         explanation = explain(job.pk, user)
     except JobNotFound:
         return {}
     attempts = list(Attempt.objects.filter(job=job.pk).order_by("-claim_no")[:MAX_ATTEMPTS])
-    hidden = bool(mask_jobs(user, [job]))
-    mask_attempts(user, attempts, hidden)
-    sees_payload = user.has_perm(VIEW_JOB_PAYLOAD)
+    hidden = bool(visibility.mask_jobs(user, [job]))
+    visibility.mask_attempts(user, attempts, hidden)
+    sees_payload = user.has_perm(visibility.VIEW_JOB_PAYLOAD)
     return {
         "job": job,
         "explanation": explanation,
@@ -70,9 +63,9 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
 
 def live_view(request: HttpRequest, id: int) -> HttpResponse:
     """Return the state and the progress of a job: the part of its page that is polled."""
-    require(request, VIEW_JOB)
+    visibility.require(request, visibility.VIEW_JOB)
     job = get_object_or_404(Job.objects.defer("payload", "result"), pk=id)
-    mask_jobs(user_of(request), [job])
+    visibility.mask_jobs(visibility.user_of(request), [job])
     shown = request.GET.get("shown", "")
     return render(request, "tailrace/jobs/admin/job/live.html", live_part(job, shown))
 

@@ -9,14 +9,8 @@ from django.shortcuts import get_object_or_404, render
 from tailrace.db.row_ids import row_id
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.job_log import Log, claims_with_log, log_of
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    hidden_jobs,
-    require,
-    user_of,
-)
 
 LARGEST = 2**31 - 1
 
@@ -54,9 +48,9 @@ def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
 
 def log_view(request: HttpRequest, id: int) -> HttpResponse:
     """Return the lines that the page does not show yet, or all lines of a new claim."""
-    require(request, VIEW_JOB, VIEW_JOB_PAYLOAD)
+    visibility.require(request, visibility.VIEW_JOB, visibility.VIEW_JOB_PAYLOAD)
     job = get_object_or_404(Job.objects.defer("payload", "result"), pk=id)
-    if hidden_jobs(user_of(request), [job]):
+    if visibility.hidden_jobs(visibility.user_of(request), [job]):
         raise PermissionDenied("the job is hidden")
     context = {"log": _new_lines(request, job), "job": job}
     return render(request, "tailrace/jobs/admin/job/log_lines.html", context)

@@ -19,23 +19,10 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
 from tailrace.jobs.models import Job, Queue
-from tailrace.jobs.platform.admin.pages.payload_fields import (
-    PREFIX,
-    WHOLE,
-    fields_of,
-    fill,
-    payload_of,
-)
+from tailrace.jobs.platform.admin.pages import payload_fields
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, user_of
-from tailrace.jobs.platform.requests import request_keys
+from tailrace.jobs.platform.requests import errors, request_keys
 from tailrace.jobs.platform.requests.copies import job_to_copy, lane_of_copy
-from tailrace.jobs.platform.requests.errors import (
-    Fault,
-    InvalidRequest,
-    KeyInUse,
-    KeyReused,
-    NotPermitted,
-)
 from tailrace.jobs.platform.requests.job_request import JobRequest, handler_for
 from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.jobs.runtime.payloads import strict_model
@@ -76,9 +63,9 @@ class RunNowForm(forms.Form):
         priority.widget = UnfoldAdminSelectWidget()
         priority.choices = priorities
         if handler.Payload is not None:
-            self.fields.update(fields_of(strict_model(handler.Payload)))
+            self.fields.update(payload_fields.fields_of(strict_model(handler.Payload)))
         if copy_of is not None:
-            fill(self.fields, copy_of.payload)
+            payload_fields.fill(self.fields, copy_of.payload)
             self.initial.update(priority=copy_of.priority, lane=lane_of_copy(copy_of))
 
     @property
@@ -92,9 +79,9 @@ class RunNowForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Refuse unknown payload fields, e.g. from a page that was loaded before a deployment."""
         for name in self.data:
-            if name.startswith(PREFIX) and name not in self.fields:
-                known = [field.removeprefix(PREFIX) for field in self.fields]
-                key = name.removeprefix(PREFIX)
+            if name.startswith(payload_fields.PREFIX) and name not in self.fields:
+                known = [field.removeprefix(payload_fields.PREFIX) for field in self.fields]
+                key = name.removeprefix(payload_fields.PREFIX)
                 detail = f"{self.handler.name} takes no {key!r}{did_you_mean(key, known)}"
                 self.add_error(None, detail)
         return super().clean() or {}
@@ -104,7 +91,7 @@ class RunNowForm(forms.Form):
         takes = self.handler.Payload is not None
         return JobRequest(
             handler=self.handler.name,
-            payload=payload_of(self.fields, cleaned) if takes else None,
+            payload=payload_fields.payload_of(self.fields, cleaned) if takes else None,
             due_at=cleaned["due_at"],
             priority=cleaned["priority"],
             unique_key=cleaned["unique_key"],
@@ -112,19 +99,19 @@ class RunNowForm(forms.Form):
             copy_of=self.copy_of.pk if self.copy_of else None,
         )
 
-    def add_fault(self, fault: Fault) -> None:
+    def add_fault(self, fault: errors.Fault) -> None:
         """Add the error to the field that it is about."""
         name, *rest = fault.path or ("",)
         field, detail = str(name), fault.detail
-        if name == "payload" and WHOLE not in self.fields and rest:
-            field, *rest = f"{PREFIX}{rest[0]}", *rest[1:]
+        if name == "payload" and payload_fields.WHOLE not in self.fields and rest:
+            field, *rest = f"{payload_fields.PREFIX}{rest[0]}", *rest[1:]
         if rest:
             detail = f"{' → '.join(map(str, rest))}: {detail}"
         self.add_error(field if field in self.fields else None, detail)
 
 
 def _is_of_payload(name: str) -> bool:
-    return name == WHOLE or name.startswith(PREFIX)
+    return name == payload_fields.WHOLE or name.startswith(payload_fields.PREFIX)
 
 
 def run_now(request: HttpRequest, queue: str) -> HttpResponse:
@@ -169,7 +156,7 @@ def may_copy(request: HttpRequest, job: Job) -> bool:
 def _succeeds(check: Callable[[User, Any], Any], user: User, subject: Any) -> bool:
     try:
         check(user, subject)
-    except (InvalidRequest, NotPermitted):
+    except (errors.InvalidRequest, errors.NotPermitted):
         return False
     return True
 
@@ -178,9 +165,9 @@ def _or_status(check: Callable[[User, S], T], request: HttpRequest, subject: S) 
     """Return the result of the check; its errors become the statuses 404 and 403."""
     try:
         return check(user_of(request), subject)
-    except InvalidRequest as error:
+    except errors.InvalidRequest as error:
         raise Http404(str(error)) from None
-    except NotPermitted as error:
+    except errors.NotPermitted as error:
         raise PermissionDenied(str(error)) from None
 
 
@@ -205,13 +192,13 @@ def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:
     key = request.POST.get(KEY, "")[: request_keys.MAX_LENGTH]
     try:
         return request_job(user_of(request), form.request(), key)
-    except InvalidRequest as error:
+    except errors.InvalidRequest as error:
         for fault in error.faults:
             form.add_fault(fault)
-    except KeyReused:
+    except errors.KeyReused:
         form.add_error(
             None, "This form has already created a job. Submit it again to create another one."
         )
-    except (KeyInUse, Blocked) as error:
+    except (errors.KeyInUse, Blocked) as error:
         form.add_error(None, f"{error}.")
     return None

@@ -56,11 +56,9 @@ forget = _recent.forget
 def _verdict(now: verdict.Health) -> Iterable[Metric]:
     yield _gauge("healthy", "Whether the verdict on the whole system is healthy", now.healthy)
     words = "Causes that keep jobs from being done, by code"
-    causes = GaugeMetricFamily("tailrace_causes", words, labels=["code"])
-    counts = Counter(cause.code for cause in now.causes)
-    for code in sorted({check.code for check in verdict.checks()} | set(counts)):
-        causes.add_metric([code], counts[code])
-    yield causes
+    counts = dict.fromkeys((check.code for check in verdict.checks()), 0)
+    counts |= Counter(cause.code for cause in now.causes)
+    yield _gauges("causes", words, "code", counts)
 
 
 def _figures() -> list[Metric]:
@@ -74,13 +72,6 @@ def _figures() -> list[Metric]:
     return [
         _gauge("database_up", "Whether the database answers", 1),
         _gauge("read_seconds", "How long it took to read the metrics", seconds),
-        *families(figures),
-    ]
-
-
-def families(figures: Mapping[str, Any]) -> list[Metric]:
-    """Return the metrics for the figures from `read()`."""
-    return [
         *_queues(figures["queues"]),
         *_totals(figures["totals"]),
         *_upkeep(figures),
@@ -90,6 +81,13 @@ def families(figures: Mapping[str, Any]) -> list[Metric]:
 
 def _gauge(name: str, words: str, value: float) -> Metric:
     return GaugeMetricFamily(f"tailrace_{name}", words, value=value)
+
+
+def _gauges(name: str, words: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"tailrace_{name}", words, labels=[label])
+    for value, number in sorted(values.items()):
+        family.add_metric([value], number)
+    return family
 
 
 def _queue_names() -> set[str]:
@@ -112,10 +110,7 @@ def _queues(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
     gauges["oldest"] = "queue_oldest_due_seconds", "How long the oldest due job has been due"
     gauges["paused"] = "queue_paused", "Whether the queue is paused"
     for column, (name, words) in gauges.items():
-        family = GaugeMetricFamily(f"tailrace_{name}", words, labels=["queue"])
-        for queue_name, numbers in sorted(sums.items()):
-            family.add_metric([queue_name], numbers[column])
-        yield family
+        yield _gauges(name, words, "queue", {queue: row[column] for queue, row in sums.items()})
 
 
 def _totals(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
@@ -162,10 +157,8 @@ def _histogram(name: str, words: str, sums: Mapping[str, list[float]]) -> Metric
 def _upkeep(figures: Mapping[str, Any]) -> Iterable[Metric]:
     yield _gauge("workers", "Workers with a recent heartbeat", figures["workers"])
     words = "Time since the last tick, sweep or prune"
-    ages = GaugeMetricFamily("tailrace_upkeep_age_seconds", words, labels=["turn"])
-    for turn, age in sorted(dict(figures["turns"]).items()):
-        ages.add_metric([turn], max(age, 0.0))
-    yield ages
+    ages = {turn: max(age, 0.0) for turn, age in dict(figures["turns"]).items()}
+    yield _gauges("upkeep_age_seconds", words, "turn", ages)
     words = "How long the most overdue finished job has been past its retention; 0 if none is"
     yield _gauge("past_retention_seconds", words, figures["past_retention"])
     words = "Circuit breakers by group; breakers of destinations that never failed are not counted"
@@ -195,8 +188,7 @@ _SWEEP_GAUGES = {
 
 
 def _sweeps(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
+    rows = list(rows)[:MAX_NAMES]
     for name, (words, value) in _SWEEP_GAUGES.items():
-        family = GaugeMetricFamily(f"tailrace_sweep_{name}", words, labels=["invariant"])
-        for row in list(rows)[:MAX_NAMES]:
-            family.add_metric([row["name"]], float(value(row)))
-        yield family
+        values = {row["name"]: float(value(row)) for row in rows}
+        yield _gauges(f"sweep_{name}", words, "invariant", values)

@@ -11,9 +11,6 @@ class BrokerAway(Check):
     def causes(self, facts: Facts) -> list[Cause]:
         if broker() == "ok":
             return []
-        return [
-            Cause(
-                "The broker does not answer, so workers are not woken; no job is lost.",
-                advice="Start the broker, or correct BROKER_URL. The tick then wakes all queues.",
-            )
-        ]
+        words = "The broker does not answer, so workers are not woken; no job is lost."
+        advice = "Start the broker, or correct BROKER_URL. The tick then wakes all queues."
+        return [Cause(words, advice=advice)]
