@@ -42,8 +42,7 @@ TypeFilter = filters.column_filter("type", lambda: [(cls.name, cls.name) for cls
 class EventStateFilter(filters.ChoiceFilter):
     """Filter events by the states of their jobs. The event's state is computed, not stored."""
 
-    title = "state"
-    parameter_name = "state"
+    title = parameter_name = "state"
     options = [
         ("none", "no jobs"),
         ("progress", "in progress"),
@@ -62,8 +61,7 @@ class EventStateFilter(filters.ChoiceFilter):
 
 
 class ProblemFilter(filters.ChoiceFilter):
-    title = "problem"
-    parameter_name = "problem"
+    title = parameter_name = "problem"
     options = [("flagged", "flagged"), ("acknowledged", "acknowledged")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:

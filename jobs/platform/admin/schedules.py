@@ -72,8 +72,7 @@ class ScheduleForm(forms.ModelForm):
 
 
 class EnabledFilter(filters.ChoiceFilter):
-    title = "enabled"
-    parameter_name = "enabled"
+    title = parameter_name = "enabled"
     options = [("yes", "enabled"), ("no", "disabled"), ("retired", "no longer declared")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:

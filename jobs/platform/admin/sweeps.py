@@ -20,8 +20,7 @@ OutcomeFilter = filters.column_filter("outcome", lambda: SweepRun.Outcome.choice
 
 
 class FoundFilter(filters.ChoiceFilter):
-    title = "found"
-    parameter_name = "found"
+    title = parameter_name = "found"
     options = [("some", "violations")]
 
     def narrow(self, queryset: Any, value: str) -> Any:

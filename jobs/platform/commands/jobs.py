@@ -60,8 +60,7 @@ class Command(BaseCommand):
         if options["action"] == "list":
             self._list(self._filtered(options), options["limit"])
         elif options["action"] == "show":
-            job = Job.objects.filter(pk=options["id"]).first()
-            if job is None:
+            if (job := Job.objects.filter(pk=options["id"]).first()) is None:
                 raise CommandError(f"there is no job {options['id']}")
             self.stdout.write(describe(job))
         else:

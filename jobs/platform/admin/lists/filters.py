@@ -23,14 +23,11 @@ class ChoiceFilter(SimpleListFilter):
 
     options: ClassVar[Choices] = []
 
-    def choice_list(self) -> Choices:
-        return self.options
-
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
-        return self.choice_list()
+        return self.options
 
     def has_output(self) -> bool:
         return True
@@ -50,7 +47,7 @@ def column_filter(
     class ColumnFilter(ChoiceFilter):
         title = parameter_name = parameter or column
 
-        def choice_list(self) -> Choices:
+        def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
             return choices()
 
         def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -86,7 +83,7 @@ class LaneFilter(ChoiceFilter):
 class IdFilter(ChoiceFilter):
     """Filter jobs by the id of a row that they belong to; used by links from other pages."""
 
-    def choice_list(self) -> Choices:
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
         value = self.value()
         return [(value, f"{self.title} {value}")] if value else []
 

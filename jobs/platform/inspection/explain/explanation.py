@@ -1,8 +1,4 @@
-"""Explain why a job runs or does not run now, and how its time was spent.
-
-The number of rows that are read is bounded. A pending job is checked with the SQL conditions of the
-claim itself.
-"""
+"""Explain why a job runs or does not run now, and how its time was spent, by bounded reads."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -94,10 +90,8 @@ def explain(id: int, viewer: User | None = None) -> Explanation:
 
 
 def _mask(job: Job, viewer: User) -> bool:
-    """Mask the job's texts, but not its lane and routing key, which statements need.
-
-    Return whether the job is hidden from the viewer.
-    """
+    """Mask the job's texts, but not its lane and routing key, which statements need; return
+    whether the job is hidden from the viewer."""
     lane, routing_key = job.lane, job.routing_key
     hidden = bool(mask_jobs(viewer, [job]))
     job.lane, job.routing_key = lane, routing_key

@@ -40,17 +40,12 @@ def _waiting(job: Job) -> Reason:
     if job.after_id is None:
         words = "The job is waiting, but not for any other job: run `manage.py fsck`."
         return Reason("waits_for_nothing", words)
-    parent = (
-        Job.objects.filter(pk=job.after_id)
-        .only("id", "handler", "state", "attempt", "due_at")
-        .first()
-    )
-    if parent is None:
-        words = (
-            f"The job waits for job {job.after_id}, which was deleted, so the sweeper cancels it."
-        )
-        return Reason("parent_gone", words, (job.after_id,))
-    words = f"The job waits for job {parent.pk} ({parent.handler}), which is {state_label(parent)}"
+    words = f"The job waits for job {job.after_id}"
+    parents = Job.objects.only("id", "handler", "state", "attempt", "due_at")
+    if (parent := parents.filter(pk=job.after_id).first()) is None:
+        then = "which was deleted, so the sweeper cancels it"
+        return Reason("parent_gone", f"{words}, {then}.", (job.after_id,))
+    words = f"{words} ({parent.handler}), which is {state_label(parent)}"
     if parent.state in LIVE:
         return Reason("waits", f"{words}.", (parent.pk,))
     then = "queues it" if parent.state in DONE else "cancels it"
@@ -182,8 +177,7 @@ def _skipped(job: Job) -> Reason:
             "started: that job does the work of both."
         )
         return Reason("merged", words, (other,))
-    reason = job.error or "no reason given"
-    return Reason("skipped", f"The handler skipped the job: {reason}.")
+    return Reason("skipped", f"The handler skipped the job: {job.error or 'no reason given'}.")
 
 
 def _cancelled(job: Job) -> Reason:
@@ -193,8 +187,5 @@ def _cancelled(job: Job) -> Reason:
 
 
 def _replay(job: Job) -> Reason:
-    words = (
-        f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues the job again with all "
-        "its attempts."
-    )
-    return Reason("replay", words)
+    words = f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues the job again with "
+    return Reason("replay", f"{words}all its attempts.")

@@ -42,10 +42,8 @@ class QueueStats:
 
 
 def _capped(where: str) -> str:
-    return (
-        "(SELECT count(*) FROM ("
-        f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
-    )
+    rows = f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s"
+    return f"(SELECT count(*) FROM ({rows}) capped)"
 
 
 # Each priority is counted separately, along the index of the due jobs.
@@ -96,11 +94,8 @@ _LIVE_AND_FAILED = "SELECT " + ", ".join(
 
 
 def totals(cap: int = 100_000) -> dict[str, int]:
-    """Return the number of jobs by state.
-
-    Pending, running and failed jobs are counted up to `cap`; completed jobs are counted in a small
-    table, and estimated as its remaining rows in a large one.
-    """
+    """Return the number of jobs by state, up to `cap`; completed jobs are counted in a small table,
+    and estimated as its remaining rows in a large one."""
     ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
     rows = estimate("tailrace_jobs_job")
     if rows < EXACT_BELOW:
