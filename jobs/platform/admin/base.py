@@ -115,8 +115,6 @@ EMPTY = frozenset({"", "-", "–", "None"})
 
 
 class Detail(NamedTuple):
-    """A read-only field of an object."""
-
     label: str
     value: str
     help: str

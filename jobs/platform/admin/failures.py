@@ -125,8 +125,6 @@ class FailedFilter(filters.ChoiceFilter):
 
 
 class FailureForm(forms.ModelForm):
-    """The assignee of a group, the end of its silence, and a note."""
-
     silenced_until = forms.DateTimeField(
         required=False,
         label="Silence until (UTC)",
@@ -276,7 +274,6 @@ class FailureAdmin(ModelAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> str:
-        """Return the changes with their values, for the audit log."""
         group, changes = form.instance, []
         if "assignee" in form.changed_data:
             changes.append(f"assigned to {group.assignee or 'nobody'}")
@@ -289,12 +286,10 @@ class FailureAdmin(ModelAdmin):
 
 
 def jobs_of(group: FailureGroup) -> str:
-    """Return the URL of the list of the group's failed jobs."""
     return f"{reverse('admin:tailrace_jobs_job_changelist')}?state=failed&failure={group.pk}"
 
 
 def trend(per_hour: list[int], period: str) -> str:
-    """Return a sparkline of the failures per hour as HTML, with a text alternative."""
     context = {
         "line": sparkline(per_hour),
         "text": f"{sum(per_hour):,} in {period}, at most {max(per_hour):,} in an hour",

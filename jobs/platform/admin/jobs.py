@@ -20,9 +20,8 @@ from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import is_across
-from tailrace.jobs.platform.admin.pages.job import live_view, page_of
+from tailrace.jobs.platform.admin.pages.job import live_view, page_of, reschedule_view
 from tailrace.jobs.platform.admin.pages.job_log import log_view
-from tailrace.jobs.platform.admin.pages.reschedule import reschedule_view
 from tailrace.jobs.platform.inspection.display.formatting import state_label, timestamp
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
 from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse

@@ -74,8 +74,6 @@ def _figure(title: str, name: str, show: Callable[[Any], str]) -> Any:
 
 
 def _count(state: str, title: str = "") -> Any:
-    """Return a column of the number of jobs in a state, with a link to them."""
-
     def show(queue: Any) -> str:
         if not (number := getattr(queue.stats, state, 0)):
             return NOTHING

@@ -91,11 +91,7 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 
 @admin.register(Schedule)
 class ScheduleAdmin(KeysetAdmin, ModelAdmin):
-    """Schedules, which create jobs at regular times. The timing of declared schedules is set by
-    the code.
-
-    Search by the start of a name or of an owner.
-    """
+    """Schedules, which create jobs at regular times; the code sets those that it declares."""
 
     form = ScheduleForm
     list_display = ("name", "handler", "timing", "owner", "enabled", "next_run", "last_slot")

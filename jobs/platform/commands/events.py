@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.jobs.platform.commands._plain_text import fields, table
+from tailrace.jobs.platform.commands._shared import fields, table
 from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
 from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 

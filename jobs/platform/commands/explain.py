@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.commands._shared import table
 from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS, duration
 from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
 

@@ -22,28 +22,16 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--fix", action="store_true", help="repair violations that have a safe repair"
-        )
-        parser.add_argument("--kind", action="append", metavar="NAME", help="run only this check")
-        parser.add_argument(
-            "--list", action="store_true", help="list the checks without running them"
-        )
-        parser.add_argument(
-            "--since",
-            default="1d",
-            metavar="DURATION",
-            help="check events of the last period (2h, 7d; default: 1d)",
-        )
-        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids shown per check")
-        parser.add_argument(
-            "--pause",
-            type=float,
-            default=2.0,
-            metavar="SECONDS",
-            help="pause before the second check",
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add = parser.add_argument
+        add("--fix", action="store_true", help="repair violations that have a safe repair")
+        add("--kind", action="append", metavar="NAME", help="run only this check")
+        add("--list", action="store_true", help="list the checks without running them")
+        text = "check events of the last period (2h, 7d; default: 1d)"
+        add("--since", default="1d", metavar="DURATION", help=text)
+        add("--show", type=int, default=10, metavar="N", help="ids shown per check")
+        text = "pause before the second check"
+        add("--pause", type=float, default=2.0, metavar="SECONDS", help=text)
+        add("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         invariants = _chosen(options["kind"])
@@ -72,10 +60,8 @@ def _chosen(names: list[str] | None) -> list[Invariant]:
     checks = {rule.name: rule for rule in all_invariants()}
     for name in names or ():
         if name not in checks:
-            hint = did_you_mean(name, checks)
-            raise CommandError(
-                f"there is no check {name!r}{hint}; `fsck --list` lists all checks", returncode=2
-            )
+            text = f"there is no check {name!r}{did_you_mean(name, checks)}"
+            raise CommandError(f"{text}; `fsck --list` lists all checks", returncode=2)
     return [rule for name, rule in checks.items() if not names or name in names]
 
 

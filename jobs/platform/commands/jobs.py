@@ -12,8 +12,7 @@ from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
-from tailrace.jobs.platform.commands._arguments import queue_name
-from tailrace.jobs.platform.commands._plain_text import fields, table
+from tailrace.jobs.platform.commands._shared import fields, queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 from tailrace.jobs.platform.inspection.search.terms import time_of
 

@@ -3,8 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from tailrace.jobs.operations.pause import pause, resume
-from tailrace.jobs.platform.commands._arguments import queue_name
-from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.commands._shared import queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, capped
 from tailrace.jobs.platform.inspection.queue_states import queue_states
 from tailrace.jobs.platform.inspection.queues import stats

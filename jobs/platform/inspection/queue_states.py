@@ -31,6 +31,5 @@ def queue_state(queue: QueueStats, unserved: Collection[str]) -> str:
 
 
 def queue_states(queues: Iterable[QueueStats]) -> dict[str, str]:
-    """Return the state of each of these queues, by name."""
     unserved_names = {queue.name for queue in unserved(STALLED_SECONDS) if not queue.running}
     return {queue.name: queue_state(queue, unserved_names) for queue in queues}

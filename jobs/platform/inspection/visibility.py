@@ -39,7 +39,6 @@ _ENGINE_ERROR = re.compile(
 
 
 def user_of(request: HttpRequest) -> User:
-    """Return the signed-in user of a request to the admin."""
     return cast(User, request.user)
 
 

@@ -12,7 +12,6 @@ from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:
-    """Work out the verdict and return it as the template's context."""
     now = verdict.work_out()
     causes = [_shown(request, number, cause) for number, cause in enumerate(now.causes)]
     return {

@@ -1,8 +1,4 @@
-"""The page of the workers: their processes, running jobs, memory and code.
-
-The page shows data from the workers' heartbeats. It does not query the workers, so a worker that
-does not answer cannot delay it.
-"""
+"""The page of the workers, from their heartbeats: a worker that does not answer cannot delay it."""
 
 from collections import Counter
 from typing import Any
@@ -47,7 +43,6 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
 
 
 def _rows(pool: WorkerPool) -> list[dict[str, Any]]:
-    """Return a row for each process: its id, its memory and its jobs."""
     rows = []
     for process in pool.worker.processes:
         own = [job for job in pool.jobs if job.process[1] == process["pid"]]

@@ -46,7 +46,6 @@ class JobRequest:
 
 
 def all_handlers() -> list[Handler]:
-    """Return the handlers of all apps, by name."""
     return list(registry.all_handlers().values())
 
 

@@ -65,8 +65,6 @@ StateFilter = column_filter("state", lambda: list(STATE_LABELS.items()))
 
 
 class LaneFilter(ChoiceFilter):
-    """Filter jobs by the exact name of their lane."""
-
     title = parameter_name = "lane"
     template = "tailrace/jobs/admin/lists/text_filter.html"
 

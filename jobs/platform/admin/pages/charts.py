@@ -130,7 +130,6 @@ def _x_labels(history: History) -> list[str]:
 
 
 def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
-    """Return the figures of the periods with jobs, newest first."""
     rows: list[tuple[str, Sequence[str]]] = [
         (timestamp(period.at), [column[number] for column in columns])
         for number, period in enumerate(history.periods)

@@ -1,19 +1,24 @@
 """The page of a job: an explanation of its state, its error, payload, time and attempts."""
 
+from datetime import datetime
 from typing import Any
 
+from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from tailrace.db.query import database_now
 from tailrace.db.row_ids import row_id
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.handler import LOWEST_PRIORITY
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.states import FINISHED, LIVE, State
 from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.reschedule import reschedule
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.pages.job_log import shown_log
-from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
 from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import neighbours
@@ -21,9 +26,31 @@ from tailrace.jobs.platform.inspection.details.waterfall import waterfall
 from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.platform.requests.copies import copies_of
+from tailrace.jobs.platform.requests.job_request import wrong_time
 
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50
+
+
+class RescheduleForm(forms.Form):
+    due_at = forms.DateTimeField(
+        label="Due at (UTC)",
+        widget=forms.DateTimeInput(
+            {"type": "datetime-local", "step": "1", "class": "tr-input"}, format="%Y-%m-%dT%H:%M:%S"
+        ),
+    )
+    priority = forms.TypedChoiceField(
+        coerce=int,
+        choices=[(str(number), str(number)) for number in range(LOWEST_PRIORITY + 1)],
+        label="Priority (0 first)",
+        widget=forms.Select({"class": "tr-input"}),
+    )
+
+    def clean_due_at(self) -> datetime:
+        due_at: datetime = self.cleaned_data["due_at"]
+        if wrong := wrong_time(due_at):
+            raise forms.ValidationError(wrong)
+        return due_at
 
 
 def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
@@ -118,3 +145,20 @@ def _reschedule_form(request: HttpRequest, job: Job) -> RescheduleForm | None:
     if job.state != State.PENDING or not request.user.has_perm(batches.PERMISSION):
         return None
     return RescheduleForm(initial={"due_at": job.due_at, "priority": job.priority})
+
+
+def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
+    visibility.require(request, batches.PERMISSION)
+    form = RescheduleForm(request.POST)
+    if not form.is_valid():
+        errors = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Job {id} was not changed: {errors}")
+        return redirect("admin:tailrace_jobs_job_change", id)
+    try:
+        if reschedule(request.user, id, **form.cleaned_data):
+            messages.success(request, f"Job {id} was rescheduled.")
+        else:
+            messages.warning(request, f"Job {id} was not changed: it is no longer queued.")
+    except Blocked as error:
+        messages.error(request, f"Job {id} was not changed: {error}.")
+    return redirect("admin:tailrace_jobs_job_change", id)

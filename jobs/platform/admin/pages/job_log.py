@@ -17,8 +17,6 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ShownLog:
-    """The lines of one claim, and the numbers of all claims with a log."""
-
     log: Log
     claims: list[int]
     is_live: bool
@@ -33,10 +31,8 @@ class ShownLog:
 
 
 def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
-    """Return the log of the claim in the query string, or of the newest claim.
-
-    None if there are no lines and the job is finished.
-    """
+    """Return the log of the claim in the query string, or of the newest claim, if there is one or
+    may be one soon."""
     claims = claims_with_log(job.pk)
     is_live = job.state in LIVE
     if not claims and not is_live:

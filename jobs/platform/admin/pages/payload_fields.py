@@ -25,7 +25,6 @@ LONG = 120
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
-    """Return the form fields of a payload model, by name."""
     try:
         schema = model.model_json_schema()
     except PydanticInvalidForJsonSchema:
@@ -41,7 +40,6 @@ def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
 
 
 def fill(fields: Mapping[str, forms.Field], payload: Any) -> None:
-    """Set the initial values of the fields to a stored payload."""
     if WHOLE in fields:
         fields[WHOLE].initial = payload
         return

@@ -42,8 +42,6 @@ Effects = dict[int, list[int]]
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An event of a chain."""
-
     event: Event
     title: str
     state: str
@@ -62,8 +60,6 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Chain:
-    """The part of a chain that a user sees."""
-
     roots: list[Node]
     """Events whose causes are not shown, with their effects."""
 

@@ -21,8 +21,6 @@ _TOKENS = f"SELECT {sql.TOKENS} FROM {newest('%(handler)s')} a"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of a queue."""
-
     allowed: int
     """How many jobs a claim may take now."""
     reason: Reason

@@ -31,8 +31,6 @@ _PAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a job's time."""
-
     what: str
     begun: datetime
     ended: datetime

@@ -42,10 +42,8 @@ _BOUNDS = [*map(floatToGoString, totals.BUCKETS), "+Inf"]
 
 
 def current() -> list[Metric]:
-    """Return all metrics, at most CACHE_SECONDS old.
-
-    While the database does not answer, only `tailrace_database_up` and the verdict are returned.
-    """
+    """Return all metrics, at most CACHE_SECONDS old. Without the database, these are only
+    `tailrace_database_up` and the verdict."""
     return _recent.get(CACHE_SECONDS)
 
 

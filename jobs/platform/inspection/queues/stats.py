@@ -28,7 +28,6 @@ class QueueStats:
     failed: int
     oldest_due: datetime | None
     paused: bool
-    awake: bool
     awake_at: datetime | None
     drained_at: datetime | None
     max_running: int | None
@@ -66,7 +65,7 @@ SELECT q.name,
   coalesce(r.running, 0) AS running,
   {_capped("handler = q.name AND state = 'failed'")} AS failed,
   {OLDEST_DUE} AS oldest_due,
-  q.paused_at IS NOT NULL AS paused, coalesce(a.awake, false), a.awake_at, a.drained_at,
+  q.paused_at IS NOT NULL AS paused, a.awake_at, a.drained_at,
   q.max_running, q.rate_limit,
   q.retired_at IS NOT NULL AS retired
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (

@@ -29,7 +29,6 @@ it is not overdue). The parameters are `retention()`."""
 
 
 def retention() -> dict[str, int]:
-    """Return the parameters of MOST_OVERDUE."""
     days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
     return {"days": days, "failed_days": failed_days}
 

@@ -1,7 +1,4 @@
-"""The verdict on the whole system: healthy, or the causes that keep jobs from being done.
-
-All checks in `causes/` are run; the worst cause comes first.
-"""
+"""The verdict on the whole system: healthy, or the causes that keep jobs from being done."""
 
 import importlib
 import pkgutil
@@ -37,7 +34,6 @@ class Health:
 
     @property
     def status(self) -> str:
-        """`healthy` or `degraded`."""
         return "healthy" if self.healthy else "degraded"
 
     @property
@@ -56,16 +52,12 @@ def checks() -> tuple[Check, ...]:
 
 
 def check_of(code: str) -> Check | None:
-    """Return the check with this code, or None."""
     return next((check for check in checks() if check.code == code), None)
 
 
 def work_out() -> Health:
-    """Run all checks and return the verdict.
-
-    The number of statements is bounded, and each has a time limit. If the database does not answer,
-    that is the only cause.
-    """
+    """Run all checks, by a bounded number of statements with time limits, and return the verdict.
+    If the database does not answer, that is the only cause."""
     try:
         with connections.atomic(), statement_limit(STATEMENT_SECONDS):
             facts = Facts()

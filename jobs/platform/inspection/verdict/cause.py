@@ -65,7 +65,6 @@ class Facts:
 
     @cached_property
     def pools(self) -> list[WorkerPool]:
-        """The live workers with their running jobs."""
         workers, _jobs_without_worker = pools.pools()
         return workers
 
@@ -98,8 +97,5 @@ class Check:
         raise NotImplementedError
 
     def mend(self, user: User, subject: str) -> str:
-        """Fix the cause with this subject, and record that in the audit log.
-
-        Return a message for the user about what was done.
-        """
+        """Fix the cause with this subject, record that in the audit log, and return a message."""
         raise NotImplementedError
