@@ -28,7 +28,7 @@ class KeysetChangeList(ChangeList):
 
     older_url: str = ""
     newer_url: str = ""
-    looked_at = WINDOW
+    looked_at: int = 0
     is_cut: bool = False
     """Whether there are more rows than were read."""
     estimate: int | None = None
@@ -78,6 +78,7 @@ class KeysetChangeList(ChangeList):
         """Return the last id of the window, or None if indexes serve the filters."""
         if not self.model_admin.scans(self.params):
             return None
+        self.looked_at = WINDOW
         rows = self.model_admin.within(self.request, queryset)
         end: int | None = rows.values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
         self.is_cut = end is not None
