@@ -20,13 +20,21 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import LOWEST_PRIORITY, MERGES, Backoff, Cron, Every, Handler
 
 
+def _message(cls: type[Handler], text: str, id: str, kind: Any = Error) -> CheckMessage:
+    return kind(text, hint=_place(cls), obj=cls, id=f"tailrace_jobs.{id}")
+
+
 @register("jobs")
 def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     classes = registry.handler_classes()
     return [
         *_without_name(),
         *_one_per_queue(classes),
-        *(error for cls in classes for error in _check(cls)),
+        *(
+            _message(cls, f"handler {cls.name!r}: {problem}", "E003")
+            for cls in classes
+            for problem in _problems(cls)
+        ),
         *(warning for cls in classes for warning in _missing_apps(cls)),
     ]
 
@@ -37,13 +45,11 @@ def _without_name() -> Iterator[CheckMessage]:
     for cls in subclasses(Handler):
         named = cls.__dict__.get("name") or cls.__subclasses__()
         if not named and "handlers" in cls.__module__.split("."):
-            yield Error(
+            text = (
                 f"{cls.__module__}.{cls.__qualname__} has no name, so it is not registered as a"
-                " handler: set name = 'app.verb', which is also the name of its queue",
-                hint=_place(cls),
-                obj=cls,
-                id="tailrace_jobs.E002",
+                " handler: set name = 'app.verb', which is also the name of its queue"
             )
+            yield _message(cls, text, "E002")
 
 
 def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
@@ -57,13 +63,6 @@ def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
                 hint="a queue has one handler: give each handler a different name",
                 id="tailrace_jobs.E001",
             )
-
-
-def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
-    for problem in _problems(cls):
-        yield Error(
-            f"handler {cls.name!r}: {problem}", hint=_place(cls), obj=cls, id="tailrace_jobs.E003"
-        )
 
 
 def _place(declared: Any) -> str:
@@ -80,13 +79,16 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
     has_handle = cls.handle is not Handler.handle
     if has_handle == cls.in_batches():
         yield "it must have either handle(job) or handle_batch(jobs)"
-    yield from (f"its {name} {wrong}" for name in _METHODS if (wrong := _wrong_method(cls, name)))
-    if not cls.is_async():
-        yield from (
-            _only_for_async(cls, name)
-            for name in _ONLY_FOR_ASYNC
-            if getattr(cls, name) != getattr(Handler, name)
-        )
+    for name in ("handle", "handle_batch"):
+        if wrong := _wrong_method(cls, name):
+            yield f"its {name} {wrong}"
+    for name in () if cls.is_async() else ("concurrency", "per_destination", "destination"):
+        if getattr(cls, name) != getattr(Handler, name):
+            yield (
+                f"{name} has an effect only for handlers with `async def handle`, which run many"
+                f" calls at once; {cls.__qualname__} has a plain function: use max_running, or"
+                f" remove {name}"
+            )
     if cls.in_batches_by_lane():
         yield from _lane_problems(cls)
     for field in _ABOVE_ZERO:
@@ -159,13 +161,11 @@ def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
     """Yield a warning for each event type of an app that is not installed."""
     for each in cls.on if isinstance(cls.on, list | tuple) else ():
         if isinstance(each, str) and find_type(each) is None and not _is_installed(each):
-            yield Warning(
+            text = (
                 f"handler {cls.name!r}: on contains {each!r}, whose app is not installed: the"
-                f" handler gets none of these events{_suggestion(each)}",
-                hint=_place(cls),
-                obj=cls,
-                id="tailrace_jobs.W004",
+                f" handler gets none of these events{_suggestion(each)}"
             )
+            yield _message(cls, text, "W004", Warning)
 
 
 def _lane_problems(cls: type[Handler]) -> Iterator[str]:
@@ -176,17 +176,6 @@ def _lane_problems(cls: type[Handler]) -> Iterator[str]:
             yield f"batch_sizes() returns {size} for {lane!r}; it must be above 0"
 
 
-_ONLY_FOR_ASYNC = ("concurrency", "per_destination", "destination")
-
-
-def _only_for_async(cls: type[Handler], name: str) -> str:
-    return (
-        f"{name} has an effect only for handlers with `async def handle`, which run many calls at"
-        f" once; {cls.__qualname__} has a plain function: use max_running, or remove {name}"
-    )
-
-
-_METHODS = ("handle", "handle_batch")
 _WRONG_KINDS_OF_FUNCTION = {
     inspect.iscoroutinefunction: "is declared with `async def`",
     inspect.isasyncgenfunction: "is declared with `async def`, and yields",
@@ -223,7 +212,6 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         try:
             import_string(path)
         except ImportError as error:
-            errors.append(
-                Error(f"JOBS_ERROR_REPORTERS contains {path!r}: {error}", id="tailrace_jobs.E011")
-            )
+            text = f"JOBS_ERROR_REPORTERS contains {path!r}: {error}"
+            errors.append(Error(text, id="tailrace_jobs.E011"))
     return errors

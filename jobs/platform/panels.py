@@ -67,9 +67,8 @@ class Workers(Panel):
 
     def context(self) -> dict[str, Any]:
         workers, _others = pools()
-        return {"pools": workers[:MAX_WORKERS], "more": len(workers) - MAX_WORKERS} | {
-            "tick": stats.last_tick()
-        }
+        more, tick = len(workers) - MAX_WORKERS, stats.last_tick()
+        return {"pools": workers[:MAX_WORKERS], "more": more, "tick": tick}
 
 
 # One index range per queue, so that the cost does not depend on the number of failed jobs.
@@ -112,11 +111,7 @@ class Flagged(Panel):
     permission = "tailrace_events.view_event"
 
     def context(self) -> dict[str, Any]:
-        rows = Event.objects.flagged().order_by("-id")
-        events = list(rows[: MAX_LATEST + 1])
+        events = list(Event.objects.flagged().order_by("-id")[: MAX_LATEST + 1])
         mask_events(self.user, events)
-        return {
-            "alert": bool(events),
-            "events": events[:MAX_LATEST],
-            "more": len(events) > MAX_LATEST,
-        }
+        more = len(events) > MAX_LATEST
+        return {"alert": bool(events), "events": events[:MAX_LATEST], "more": more}

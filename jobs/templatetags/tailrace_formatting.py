@@ -9,10 +9,10 @@ from tailrace.jobs.platform.inspection.display.formatting import (
     memory,
     share,
     size,
+    state_label,
     timestamp,
     when,
 )
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
 
 register = template.Library()
 register.filter("ago", ago)

@@ -59,7 +59,7 @@ def ask(**variables: str) -> tuple[int, float, dict]:
 
 @pytest.fixture(autouse=True)
 def _reset_broker() -> None:
-    broker._broker = None
+    broker.recent.forget()
     verdict.forget()
 
 

@@ -25,7 +25,7 @@ TOKEN = "a-token-of-monitoring"
 @pytest.fixture
 def monitoring(settings, monkeypatch) -> Client:
     settings.HEALTH_TOKEN = TOKEN
-    broker._broker = None
+    broker.recent.forget()
     monkeypatch.setattr(broker, "BROKER_CACHE_SECONDS", 0)
     wait_until(lambda: broker.broker() == "ok")
     monkeypatch.setattr(broker, "BROKER_CACHE_SECONDS", 600)

@@ -1,17 +1,14 @@
-"""The base class of our admin pages.
+"""The base class of our admin pages."""
 
-Only declared filters are accepted in a query string. Read-only fields are shown as a list of names
-and values. An action on several rows first shows how many rows it changes.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.admin import FieldListFilter
 from django.contrib.admin.utils import get_fields_from_path
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
@@ -22,7 +19,7 @@ DELETE = "delete_selected"
 
 
 class ModelAdmin(UnfoldModelAdmin):
-    """The base class of our admin pages.
+    """Read-only fields are shown as a list; an action on several rows is confirmed first.
 
     By default Django accepts lookups of any column in a query string, so that users can guess the
     values of columns that they may not see. This class refuses lookups that no filter declares,
@@ -43,10 +40,10 @@ class ModelAdmin(UnfoldModelAdmin):
             if callable(item):
                 yield from item(request, {}, model, self).expected_parameters()
                 continue
-            path, create = item if isinstance(item, list | tuple) else (item, None)
-            field = get_fields_from_path(model, path)[-1]
+            name, create = item if isinstance(item, list | tuple) else (item, None)
+            field = get_fields_from_path(model, name)[-1]
             make: Any = create or FieldListFilter.create
-            yield from make(field, request, {}, model, self, field_path=path).expected_parameters()
+            yield from make(field, request, {}, model, self, field_path=name).expected_parameters()
 
     previews_all = False
     """Whether its actions have their own preview for all matching rows."""
@@ -63,6 +60,33 @@ class ModelAdmin(UnfoldModelAdmin):
         """Allow only primary keys, so that no other column can be looked up."""
         return bool(to_field == self.opts.pk.name)
 
+    find: Any = None
+    """Set by subclasses: a method that takes request, rows and term, and returns the rows of a
+    search, instead of Django's search."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if self.find is None:
+            return super().get_search_results(request, queryset, search_term)
+        term = search_term.strip()
+        return self.find(request, queryset, term) if term else queryset, False
+
+    def route(self, address: str, view: Callable[..., Any], name: str, /, **kwargs: Any) -> Any:
+        """Return the URL pattern `APP_MODEL_name` of a view of the admin, for `get_urls`."""
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        return path(address, self.admin_site.admin_view(view), kwargs, name)
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return what the templates of a row's page need in addition to Django's context."""
+        return {}
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = self.page_context(request, object_id) | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
+
     change_form_template: Any = "tailrace/jobs/admin/detail.html"
     add_form_template: Any = "admin/change_form.html"
 
@@ -77,7 +101,8 @@ class ModelAdmin(UnfoldModelAdmin):
     ) -> HttpResponse:
         """Show read-only fields as a list of names and values, and the other fields as a form."""
         if change:
-            context["details"] = details_of(context["adminform"])
+            groups = [Details(each.name, _details(each)) for each in context["adminform"]]
+            context["details"] = [group for group in groups if group.fields]
             context["adminform"] = _editable(context["adminform"])
         response: HttpResponse = super().render_change_form(
             request, context, add=add, change=change, form_url=form_url, obj=obj
@@ -89,35 +114,26 @@ EMPTY = frozenset({"", "-", "–", "None"})
 """Contents of fields without a value: these fields are left out of the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """A read-only field of an object."""
-
+class Detail(NamedTuple):
     label: str
     value: str
-    help: str = ""
+    help: str
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(NamedTuple):
     """The read-only fields of one fieldset that have a value."""
 
     title: str | None
     fields: list[Detail]
 
 
-def details_of(form: Any) -> list[Details]:
-    """Return the read-only fields of an admin form by fieldset, without empty fields."""
-    groups = (Details(fieldset.name, list(_details(fieldset))) for fieldset in form)
-    return [group for group in groups if group.fields]
-
-
-def _details(fieldset: Any) -> Iterator[Detail]:
-    for field in (field for line in fieldset for field in line if field.is_readonly):
-        value = field.contents()
-        if str(value).strip() not in EMPTY:
-            label = capfirst(str(field.field["label"]))
-            yield Detail(label, value, field.field.get("help_text", ""))
+def _details(fieldset: Any) -> list[Detail]:
+    fields = ((field, field.contents()) for line in fieldset for field in line if field.is_readonly)
+    return [
+        Detail(capfirst(str(field.field["label"])), value, field.field.get("help_text", ""))
+        for field, value in fields
+        if str(value).strip() not in EMPTY
+    ]
 
 
 def _editable(form: Any) -> Any:
@@ -125,14 +141,8 @@ def _editable(form: Any) -> Any:
     editable = copy(form)
     editable.fieldsets = []
     for name, options in form.fieldsets:
-        lines = [
-            [name for name in _names(line) if name not in form.readonly_fields]
-            for line in options["fields"]
-        ]
-        if lines := [line for line in lines if line]:
-            editable.fieldsets.append((name, {**options, "fields": lines}))
+        lines = (line if isinstance(line, list | tuple) else [line] for line in options["fields"])
+        kept = ([name for name in line if name not in form.readonly_fields] for line in lines)
+        if fields := [line for line in kept if line]:
+            editable.fieldsets.append((name, {**options, "fields": fields}))
     return editable
-
-
-def _names(line: Any) -> list[Any]:
-    return list(line) if isinstance(line, list | tuple) else [line]

@@ -3,7 +3,7 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
@@ -24,16 +24,14 @@ class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
     actions = ("close",)
     until = rendering.time_column("open_until")
     failed = rendering.time_column("failed_at")
+    state = rendering.column(
+        "state",
+        lambda row: row.state_at(clock.now()),
+        label={"closed": "success", "degraded": "warning", "open": "danger", "half-open": "info"},
+    )
 
     def has_close_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("tailrace_jobs.close_breaker")
-
-    @display(
-        description="state",
-        label={"closed": "success", "degraded": "warning", "open": "danger", "half-open": "info"},
-    )
-    def state(self, row: Breaker) -> str:
-        return row.state_at(clock.now())
 
     @action(description="Close, and send again now", permissions=["close"])
     def close(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:

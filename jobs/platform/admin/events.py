@@ -1,15 +1,13 @@
 """The admin of events and their jobs."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
@@ -24,20 +22,12 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.chain import chain_of
 from tailrace.jobs.platform.inspection.details.event_states import (
     NO_JOBS,
     event_states,
     with_event_state,
-)
-from tailrace.jobs.platform.inspection.visibility import (
-    HIDDEN,
-    VIEW_EVENT_PAYLOAD,
-    VIEW_JOB,
-    mask_attempts,
-    mask_events,
-    mask_jobs,
-    user_of,
 )
 from tailrace.jobs.platform.pages import panel
 
@@ -52,9 +42,7 @@ TypeFilter = filters.column_filter("type", lambda: [(cls.name, cls.name) for cls
 class EventStateFilter(filters.ChoiceFilter):
     """Filter events by the states of their jobs. The event's state is computed, not stored."""
 
-    title = "state"
-    parameter_name = "state"
-    scanned: ClassVar[set[str]] = {"none", "progress", "settled"}
+    title = parameter_name = "state"
     options = [
         ("none", "no jobs"),
         ("progress", "in progress"),
@@ -73,8 +61,7 @@ class EventStateFilter(filters.ChoiceFilter):
 
 
 class ProblemFilter(filters.ChoiceFilter):
-    title = "problem"
-    parameter_name = "problem"
+    title = parameter_name = "problem"
     options = [("flagged", "flagged"), ("acknowledged", "acknowledged")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -101,53 +88,46 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     occurred = rendering.time_column("occurred_at")
     recorded = rendering.time_column("recorded_at")
+    state = rendering.column(
+        "state",
+        lambda event: event.state_of_jobs,
+        label={"settled": "success", "in progress": "info", "has failures": "danger"},
+    )
+    caused_by = rendering.column("cause", lambda event: rendering.event_link(event.cause_id))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
         return super().get_queryset(request).defer("payload")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         if (id := row_id(term)) is not None:
-            return queryset.filter(pk=id), False
-        return queryset.filter(subject__startswith=term).exclude(subject=""), False
+            return queryset.filter(pk=id)
+        return queryset.filter(subject__startswith=term).exclude(subject="")
 
     def scans(self, params: dict[str, str]) -> bool:
-        return (
-            params.get("state") in EventStateFilter.scanned
-            or params.get("problem") == "acknowledged"
-        )
+        scanned = params.get("state", "failures") != "failures"
+        return scanned or params.get("problem") == "acknowledged"
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Leave out hidden events, so that a search does not reveal their subjects."""
         term = request.GET.get(SEARCH_VAR, "").strip()
         if not term or row_id(term) is not None:
             return rows
-        hidden = hidden_from(user_of(request), (row.pk for row in rows))
+        hidden = hidden_from(visibility.user_of(request), (row.pk for row in rows))
         return [row for row in rows if row.pk not in hidden]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         event = super().get_object(request, object_id, from_field)
         if event is not None:
-            event.is_hidden = bool(mask_events(user_of(request), [event]))
+            event.is_hidden = bool(visibility.mask_events(visibility.user_of(request), [event]))
             event.state_of_jobs = event_states([event.pk]).get(event.pk, NO_JOBS)
+            event.shows_payload = request.user.has_perm(visibility.VIEW_EVENT_PAYLOAD)
         return event
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        mask_events(user_of(request), rows)
+        visibility.mask_events(visibility.user_of(request), rows)
         states = event_states([row.pk for row in rows])
         for row in rows:
             row.state_of_jobs = states.get(row.pk, NO_JOBS)
-
-    @display(
-        description="state",
-        label={"settled": "success", "in progress": "info", "has failures": "danger"},
-    )
-    def state(self, event: Any) -> str:
-        return event.state_of_jobs
 
     @display(description="problem", label={"flagged": "warning"}, empty_value="")
     def flag(self, event: Event) -> str | None:
@@ -155,14 +135,10 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             return None
         return "acknowledged" if event.acknowledged_at else "flagged"
 
-    @display(description="cause")
-    def caused_by(self, event: Event) -> str:
-        return rendering.row_link("tailrace_events_event_change", "event", event.cause_id)
-
     @display(description="effects")
     def led_to(self, event: Any) -> str:
         if event.is_hidden:
-            return HIDDEN
+            return visibility.HIDDEN
         effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")
         links = [
             rendering.row_link("tailrace_events_event_change", effect.type, effect.pk)
@@ -172,36 +148,24 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return rendering.comma_separated(shown) if shown else "–"
 
     @display(description="payload")
-    def content(self, event: Event) -> str:
-        return rendering.json_block(event.payload)
+    def content(self, event: Any) -> str:
+        if event.shows_payload:
+            return rendering.json_block(event.payload)
+        return f"You need the permission {visibility.VIEW_EVENT_PAYLOAD} to see payloads."
 
-    @display(description="payload")
-    def content_hidden(self, event: Event) -> str:
-        return "You need the permission tailrace_events.view_payload to see payloads."
-
-    def get_fieldsets(self, request: HttpRequest, obj: Event | None = None) -> Any:
-        field = "content" if request.user.has_perm(VIEW_EVENT_PAYLOAD) else "content_hidden"
-        return (*self.fieldsets[:-1], ("Payload", {"fields": (field,)}))
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         event = self.get_object(request, object_id)
-        context = jobs_of_event(object_id, user_of(request)) | (extra_context or {})
+        context = jobs_of_event(object_id, visibility.user_of(request))
         permitted = event is not None and self.has_view_permission(request, event)
         if permitted and not event.is_hidden:
             context["panels"] = panel.event_panels(event, request)
-            context |= _chain(event.pk, user_of(request))
-        return super().change_view(request, object_id, form_url, context)
+            context |= _chain(event.pk, visibility.user_of(request))
+        return context
 
     def get_urls(self) -> list[Any]:
-        def route(name: str, view: Any) -> Any:
-            post = self.admin_site.admin_view(require_POST(view))
-            return path(f"<int:id>/{name}/", post, name=f"tailrace_events_event_{name}")
-
         return [
-            route("acknowledge", self.acknowledge_view),
-            route("replay", self.replay_view),
+            self.route("<int:id>/acknowledge/", require_POST(self.acknowledge_view), "acknowledge"),
+            self.route("<int:id>/replay/", require_POST(self.replay_view), "replay"),
             *super().get_urls(),
         ]
 
@@ -215,8 +179,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
         """Replay the failed and cancelled jobs of an event, and redirect to the event's page, or
         to the event in the form field `page`."""
-        if not request.user.has_perm(batches.PERMISSION):
-            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        visibility.require(request, batches.PERMISSION)
         action = batches.JOB_ACTIONS["replay"]
         jobs = Job.objects.filter(event=id, state__in=REPLAYED)
         bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
@@ -226,12 +189,12 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 def _chain(event_id: int, user: User) -> dict[str, Any]:
     """Return the chain of an event, and the ids of its events with jobs to replay."""
-    if not user.has_perm(VIEW_JOB):
+    if not user.has_perm(visibility.VIEW_JOB):
         return {}
     chain = chain_of(event_id, user)
     shown = [node for _, node in chain.nodes()]
     for node in shown:
-        mask_jobs(user, node.jobs)
+        visibility.mask_jobs(user, node.jobs)
     jobs = Job.objects.filter(event__in=[node.event.pk for node in shown], state__in=REPLAYED)
     return {
         "chain": chain.roots,
@@ -248,12 +211,9 @@ def jobs_of_event(object_id: str, user: User) -> dict[str, Any]:
     rows = Job.objects.filter(event=event_id).defer("payload", "result").order_by("id")
     jobs: list[Any] = list(rows[: MAX_JOBS + 1])
     attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).order_by("job", "claim_no")
-    by_job: dict[int, list[Attempt]] = {}
     shown = list(attempts.defer("traceback")[:1000])
-    mask_attempts(user, shown, hidden=bool(mask_jobs(user, jobs)))
-    for attempt in shown:
-        by_job.setdefault(attempt.job_id, []).append(attempt)
+    visibility.mask_attempts(user, shown, hidden=bool(visibility.mask_jobs(user, jobs)))
     for job in jobs:
         job.tries = rendering.attempts(job)
-        job.attempt_list = by_job.get(job.pk, [])
+        job.attempt_list = [attempt for attempt in shown if attempt.job_id == job.pk]
     return {"jobs": jobs[:MAX_JOBS], "more_jobs": len(jobs) > MAX_JOBS}

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -25,8 +25,10 @@ from unfold.widgets import (
 from tailrace.db import clock
 from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
+from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import (
     MAX_COUNTED,
     failed_now,
@@ -34,12 +36,6 @@ from tailrace.jobs.platform.inspection.details.failures import (
     readable,
 )
 from tailrace.jobs.platform.inspection.display.formatting import capped, timestamp
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    mask_jobs,
-    user_of,
-)
 from tailrace.jobs.platform.panels import sparkline
 
 MOST = 1_000
@@ -65,7 +61,7 @@ class FailureChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
-        complete(user_of(request), groups, HOURS_OF_LIST)
+        complete(visibility.user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
         if not self.params:  # else the page offers to show all rows, although it does
             self.full_result_count = self.result_count
@@ -129,8 +125,6 @@ class FailedFilter(filters.ChoiceFilter):
 
 
 class FailureForm(forms.ModelForm):
-    """The assignee of a group, the end of its silence, and a note."""
-
     silenced_until = forms.DateTimeField(
         required=False,
         label="Silence until (UTC)",
@@ -192,35 +186,38 @@ class FailureAdmin(ModelAdmin):
     change_form_outer_after_template = "tailrace/jobs/admin/failure/jobs.html"
     fieldsets = ((None, {"fields": ("assignee", "silenced_until", "note")}),)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_delete_permission = has_add_permission
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[FailureChangeList]:
         return FailureChangeList
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()[:200]
-        if not term or "\0" in term:
-            return (queryset.none() if "\0" in term else queryset), False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        term = term[:200]
+        if "\0" in term:
+            return queryset.none()
         plain = Q(error_class__icontains=term) | Q(frame__icontains=term)
-        user = user_of(request)
-        if not user.has_perm(VIEW_JOB_PAYLOAD):
-            return queryset.filter(plain), False
+        user = visibility.user_of(request)
+        if not user.has_perm(visibility.VIEW_JOB_PAYLOAD):
+            return queryset.filter(plain)
         rows = queryset.filter(message__icontains=term).order_by("-last_seen_at")
-        return queryset.filter(plain | Q(pk__in=readable(user, rows[:MOST]))), False
+        return queryset.filter(plain | Q(pk__in=readable(user, rows[:MOST])))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         group = super().get_object(request, object_id, from_field)
         if group is not None:
-            complete(user_of(request), [group], HOURS_OF_PAGE)
+            complete(visibility.user_of(request), [group], HOURS_OF_PAGE)
         return group
 
     # Columns
+
+    queue = rendering.column("queue", lambda group: group.handler)
+    attempts = rendering.column("attempts", lambda row: f"{row.failures:,}", ordering="failures")
+    trend = rendering.column("last 24 h", lambda group: trend(group.per_hour, "24 hours"))
+    last = rendering.time_column("last_seen_at", "last", ordering="last_seen_at")
+    first = rendering.time_column("first_seen_at", "first", ordering="first_seen_at")
 
     @display(description="failure")
     def what(self, group: Any) -> Any:
@@ -232,32 +229,12 @@ class FailureAdmin(ModelAdmin):
             group.frame,
         )
 
-    @display(description="queue")
-    def queue(self, group: FailureGroup) -> str:
-        return group.handler
-
     @display(description="failed now")
     def failed(self, group: Any) -> Any:
         if not group.failed_now:
             return "0"
         number = capped(group.failed_now, MAX_COUNTED)
         return format_html('<a class="tr-link" href="{}">{}</a>', jobs_of(group), number)
-
-    @display(description="attempts", ordering="failures")
-    def attempts(self, group: FailureGroup) -> str:
-        return f"{group.failures:,}"
-
-    @display(description="last 24 h")
-    def trend(self, group: Any) -> str:
-        return trend(group.per_hour, "24 hours")
-
-    @display(description="last", ordering="last_seen_at")
-    def last(self, group: FailureGroup) -> str:
-        return timestamp(group.last_seen_at)
-
-    @display(description="first", ordering="first_seen_at")
-    def first(self, group: FailureGroup) -> str:
-        return timestamp(group.first_seen_at)
 
     @display(description="assigned to")
     def who(self, group: FailureGroup) -> str:
@@ -268,11 +245,26 @@ class FailureAdmin(ModelAdmin):
 
     # The page of a group
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        context = _page(request, self.get_object(request, object_id)) | (extra_context or {})
-        return super().change_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the trend, the latest jobs, and the URL of a replay of all failed jobs."""
+        if (group := self.get_object(request, object_id)) is None:
+            return {}
+        user = visibility.user_of(request)
+        sees_jobs = user.has_perm(visibility.VIEW_JOB)
+        rows = Job.objects.failed().filter(failure_group=group.pk).defer("payload", "result")
+        jobs = list(rows.order_by("-pk")[:MAX_LATEST]) if sees_jobs else []
+        visibility.mask_jobs(user, jobs)
+        context: dict[str, Any] = {
+            "trend": trend(group.per_hour, "7 days"),
+            "failed_jobs": jobs,
+            "failed_address": jobs_of(group),
+        }
+        if sees_jobs and user.has_perm(batches.PERMISSION) and group.failed_now:
+            address = reverse("admin:tailrace_jobs_job_all", args=["replay"])
+            replays = Replay.objects.filter(what__contains=f"failure = {group.pk}")
+            context["replay_address"] = f"{address}?state=failed&failure={group.pk}"
+            context["replays"] = replays.order_by("-pk")[:3]
+        return context
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Write only changed fields: workers update the counts at the same time."""
@@ -282,7 +274,6 @@ class FailureAdmin(ModelAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> str:
-        """Return the changes with their values, for the audit log."""
         group, changes = form.instance, []
         if "assignee" in form.changed_data:
             changes.append(f"assigned to {group.assignee or 'nobody'}")
@@ -295,36 +286,12 @@ class FailureAdmin(ModelAdmin):
 
 
 def jobs_of(group: FailureGroup) -> str:
-    """Return the URL of the list of the group's failed jobs."""
     return f"{reverse('admin:tailrace_jobs_job_changelist')}?state=failed&failure={group.pk}"
 
 
 def trend(per_hour: list[int], period: str) -> str:
-    """Return a sparkline of the failures per hour as HTML, with a text alternative."""
     context = {
         "line": sparkline(per_hour),
         "text": f"{sum(per_hour):,} in {period}, at most {max(per_hour):,} in an hour",
     }
     return render_to_string("tailrace/jobs/admin/sparkline.html", context)
-
-
-def _page(request: HttpRequest, group: Any) -> dict[str, Any]:
-    """Return the template context of a group's page: trend, latest jobs, URL of a replay."""
-    if group is None:
-        return {}
-    user = user_of(request)
-    sees_jobs = user.has_perm(VIEW_JOB)
-    rows = Job.objects.failed().filter(failure_group=group.pk).defer("payload", "result")
-    jobs = list(rows.order_by("-pk")[:MAX_LATEST]) if sees_jobs else []
-    mask_jobs(user, jobs)
-    replays = sees_jobs and user.has_perm(batches.PERMISSION) and group.failed_now
-    address = reverse("admin:tailrace_jobs_job_all", args=["replay"])
-    return {
-        "trend": trend(group.per_hour, "7 days"),
-        "failed_jobs": jobs,
-        "failed_address": jobs_of(group),
-        "replay_address": f"{address}?state=failed&failure={group.pk}" if replays else "",
-        "replays": Replay.objects.filter(what__contains=f"failure = {group.pk}").order_by("-pk")[:3]
-        if replays
-        else [],
-    }

@@ -1,12 +1,10 @@
 """The admin of jobs, with the actions retry, cancel and replay."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -22,14 +20,12 @@ from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import is_across
-from tailrace.jobs.platform.admin.pages.job import live_view, page_of
+from tailrace.jobs.platform.admin.pages.job import live_view, page_of, reschedule_view
 from tailrace.jobs.platform.admin.pages.job_log import log_view
-from tailrace.jobs.platform.admin.pages.reschedule import reschedule_view
-from tailrace.jobs.platform.inspection.display.formatting import timestamp
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import state_label, timestamp
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
 from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
-from tailrace.jobs.platform.inspection.visibility import hidden_jobs, mask_jobs, user_of
+from tailrace.jobs.platform.inspection.visibility import hidden_jobs, mask_jobs, require, user_of
 
 SEARCH = "job_search"
 """The attribute of a request that has the result of its search."""
@@ -65,10 +61,6 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         ("Order", {"fields": ("priority", "lane", "unique_key", "merges", "follows")}),
     )
 
-    created, due = rendering.time_column("created_at"), rendering.time_column("due_at")
-    started, finished = rendering.time_column("started_at"), rendering.time_column("finished_at")
-    lease = rendering.time_column("lease_until", "lease until")
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         return super().get_queryset(request).defer("payload", "result")
 
@@ -87,23 +79,18 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     def tells(self, request: HttpRequest) -> bool:
         """Return whether these filters and search terms reveal more of a job than its row shows."""
-        terms = _terms(request.GET)
-        return filters.LaneFilter.parameter_name in request.GET or terms.tells()
+        return "lane" in request.GET or _terms(request.GET).tells()
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term.strip():
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         try:
-            result = search(user_of(request), search_term, queryset)
+            result = search(user_of(request), term, queryset)
         except InvalidSearch as error:
             messages.warning(request, str(error))
-            return queryset.none(), False
+            return queryset.none()
         if result.left_out:
             messages.warning(request, result.left_out)
         setattr(request, SEARCH, result)
-        return result.jobs, False
+        return result.jobs
 
     def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         result: SearchResult | None = getattr(request, SEARCH, None)
@@ -122,25 +109,18 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     # Columns and fields
 
-    @display(description="state", label=rendering.STATE_COLOURS)
-    def status(self, job: Job) -> str:
-        return state_label(job)
-
-    @display(description="attempt")
-    def tries(self, job: Job) -> str:
-        return rendering.attempts(job)
-
-    @display(description="due or finished")
-    def when(self, job: Job) -> str:
-        return timestamp(job.finished_at or job.due_at)
-
-    @display(description="error")
-    def why(self, job: Job) -> str:
-        return rendering.truncated(job.error)
-
-    @display(description="event")
-    def event_link(self, job: Job) -> str:
-        return rendering.row_link("tailrace_events_event_change", "event", job.event_id)
+    status = rendering.column("state", state_label, label=rendering.STATE_COLOURS)
+    tries = rendering.column("attempt", rendering.attempts)
+    when = rendering.column("due or finished", lambda job: timestamp(job.finished_at or job.due_at))
+    why = rendering.column("error", lambda job: rendering.truncated(job.error))
+    event_link = rendering.column("event", lambda job: rendering.event_link(job.event_id))
+    follows = rendering.column("after", lambda job: rendering.job_link(job.after_id))
+    original = rendering.column("run again from", lambda job: rendering.job_link(job.copy_of))
+    claims = rendering.column("claims", lambda job: str(job.claim_no or "–"))
+    merges = rendering.column("jobs merged into this job", lambda job: str(job.merged or "–"))
+    created, due = rendering.time_column("created_at"), rendering.time_column("due_at")
+    started, finished = rendering.time_column("started_at"), rendering.time_column("finished_at")
+    lease = rendering.time_column("lease_until", "lease until")
 
     @display(description="marks")
     def marks(self, job: Job) -> str:
@@ -152,34 +132,15 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         }
         return ", ".join(mark for mark, is_set in marks.items() if is_set) or "–"
 
-    @display(description="after")
-    def follows(self, job: Job) -> str:
-        return rendering.row_link("tailrace_jobs_job_change", "job", job.after_id)
-
-    @display(description="run again from")
-    def original(self, job: Job) -> str:
-        return rendering.row_link("tailrace_jobs_job_change", "job", job.copy_of)
-
     @display(description="schedule")
     def scheduled(self, job: Job) -> str:
         if job.schedule_id is None:
             return "–"
-        text = f"schedule {job.schedule_id}, slot {timestamp(job.slot)}" if job.slot else ""
-        return rendering.link("tailrace_jobs_schedule_change", text or "schedule", job.schedule_id)
+        text = f"schedule {job.schedule_id}, slot {timestamp(job.slot)}" if job.slot else "schedule"
+        return rendering.link("tailrace_jobs_schedule_change", text, job.schedule_id)
 
-    @display(description="claims")
-    def claims(self, job: Job) -> str:
-        return str(job.claim_no or "–")
-
-    @display(description="jobs merged into this job")
-    def merges(self, job: Job) -> str:
-        return str(job.merged or "–")
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        context = page_of(request, object_id) | (extra_context or {})
-        return super().change_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        return page_of(request, object_id)
 
     # Actions
 
@@ -188,20 +149,21 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @action(description="Retry now", permissions=["replay"])
     def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        return self._apply(request, batches.JOB_ACTIONS["retry"], queryset)
+        return self._apply(request, "retry", queryset)
 
     @action(description="Cancel", permissions=["replay"])
     def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        return self._apply(request, batches.JOB_ACTIONS["cancel"], queryset)
+        return self._apply(request, "cancel", queryset)
 
     @action(description="Replay, with all attempts again", permissions=["replay"])
     def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        return self._apply(request, batches.JOB_ACTIONS["replay"], queryset)
+        return self._apply(request, "replay", queryset)
 
     def _apply(
-        self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
+        self, request: HttpRequest, name: str, queryset: QuerySet[Job]
     ) -> HttpResponse | None:
         """Apply the action to the selected jobs; for all matching jobs, show a preview first."""
+        action = batches.JOB_ACTIONS[name]
         if is_across(request):
             address = reverse("admin:tailrace_jobs_job_all", args=[action.name])
             return redirect(f"{address}?{request.GET.urlencode()}")
@@ -215,39 +177,20 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     # Buttons on a job's page
 
     def get_urls(self) -> list[Any]:
-        def route(name: str) -> Any:
-            view = self.admin_site.admin_view(require_POST(self.action_view))
-            return path(f"<int:id>/{name}/", view, {"name": name}, name=f"tailrace_jobs_job_{name}")
-
-        def page(name: str, view: Any) -> Any:
-            return path(
-                f"<int:id>/{name}/",
-                self.admin_site.admin_view(view),
-                name=f"tailrace_jobs_job_{name}",
-            )
-
-        everything = partial(bulk.all_matching, job_admin=self)
+        act = require_POST(self.action_view)
+        replay_page = self.admin_site.admin_view(bulk.replay_page)
         return [
-            *(route(name) for name in batches.JOB_ACTIONS),
-            page("live", require_safe(live_view)),
-            page("log", require_safe(log_view)),
-            page("reschedule", require_POST(reschedule_view)),
-            path(
-                "all/<str:name>/",
-                self.admin_site.admin_view(everything),
-                name="tailrace_jobs_job_all",
-            ),
-            path(
-                "replays/<int:id>/",
-                self.admin_site.admin_view(bulk.replay_page),
-                name="tailrace_jobs_replay",
-            ),
+            *(self.route(f"<int:id>/{x}/", act, x, name=x) for x in batches.JOB_ACTIONS),
+            self.route("<int:id>/live/", require_safe(live_view), "live"),
+            self.route("<int:id>/log/", require_safe(log_view), "log"),
+            self.route("<int:id>/reschedule/", require_POST(reschedule_view), "reschedule"),
+            self.route("all/<str:name>/", bulk.all_matching, "all", job_admin=self),
+            path("replays/<int:id>/", replay_page, name="tailrace_jobs_replay"),
             *super().get_urls(),
         ]
 
     def action_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
-        if not self.has_replay_permission(request):
-            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        require(request, batches.PERMISSION)
         action = batches.JOB_ACTIONS[name]
         jobs = Job.objects.filter(pk=id)
         bulk.show_summary(request, action, batches.apply(request.user, action, jobs))

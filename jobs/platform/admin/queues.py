@@ -1,16 +1,14 @@
 """The admin of queues: statistics, pause and resume, and two limits."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path, reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
@@ -21,6 +19,7 @@ from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue
 from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.pagination import ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
@@ -36,6 +35,7 @@ from tailrace.jobs.platform.inspection.queue_states import (
     queue_states,
 )
 from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.visibility import require
 
 PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')
@@ -44,10 +44,7 @@ OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
 
 
 class QueueChangeList(ChangeList):
-    """All queues on one page with their statistics, which one statement reads.
-
-    Queues that need attention come first, idle queues last.
-    """
+    """All queues on one page, with their statistics; queues that need attention come first."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -59,10 +56,7 @@ STATES_FIRST = (UNSERVED, PAUSED, WAITING, RUNNING)
 
 def _rank(queue: Any) -> tuple[int, bool]:
     """Return the sort key of a queue: by state, and queues with failed jobs first."""
-    failed = bool(getattr(queue.stats, "failed", 0))
-    if queue.state in STATES_FIRST:
-        return STATES_FIRST.index(queue.state), not failed
-    return len(STATES_FIRST), not failed
+    return (*STATES_FIRST, queue.state).index(queue.state), not getattr(queue.stats, "failed", 0)
 
 
 def _with_stats(*queues: Any) -> list[Any]:
@@ -72,6 +66,31 @@ def _with_stats(*queues: Any) -> list[Any]:
         queue.stats = by_name.get(queue.name)
         queue.state = states.get(queue.name, RETIRED)
     return list(queues)
+
+
+def _figure(title: str, name: str, show: Callable[[Any], str]) -> Any:
+    """Return a column of a figure of QueueStats, which is None for queues without statistics."""
+    return rendering.column(title, lambda queue: show(getattr(queue.stats, name, None)))
+
+
+def _count(state: str, title: str = "") -> Any:
+    def show(queue: Any) -> str:
+        if not (number := getattr(queue.stats, state, 0)):
+            return NOTHING
+        query = f"?queue={queue.name}&state={state}"
+        return rendering.link("tailrace_jobs_job_changelist", capped(number), query=query)
+
+    return rendering.column(title or state, show)
+
+
+COLOURS = {
+    "idle": "default",
+    "waiting": "warning",
+    "running": "info",
+    "paused": "warning",
+    "unserved": "danger",
+    "retired": "danger",
+}
 
 
 @admin.register(Queue)
@@ -97,8 +116,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(PERMISSION)
 
-    def has_pause_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(PERMISSION)
+    has_pause_permission = has_change_permission
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[QueueChangeList]:
         return QueueChangeList
@@ -118,6 +136,13 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     # Columns and fields
 
+    status = rendering.column("state", lambda queue: queue.state, label=COLOURS)
+    pending, running, failed = _count("pending", "queued"), _count("running"), _count("failed")
+    due = _figure("due", "due", lambda number: capped(number) if number else NOTHING)
+    oldest_due = _figure("oldest due", "oldest_due_seconds", duration)
+    woken = _figure("last wake-up", "awake_at", timestamp)
+    drained = _figure("last drain", "drained_at", timestamp)
+
     @display(description="handler")
     def about(self, queue: Queue) -> str:
         handler = registry.find(queue.name)
@@ -128,62 +153,6 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         handler = registry.find(queue.name)
         permission = handler.request_permission if handler else None
         return f"Needs the permission {permission}." if permission else "Takes no requests."
-
-    @display(
-        description="state",
-        label={
-            "idle": "default",
-            "waiting": "warning",
-            "running": "info",
-            "paused": "warning",
-            "unserved": "danger",
-            "retired": "danger",
-        },
-    )
-    def status(self, queue: Any) -> str:
-        return str(queue.state)
-
-    def _count(self, queue: Any, name: str, state: str) -> str:
-        number = getattr(queue.stats, name, 0)
-        if not number:
-            return NOTHING
-        address = reverse("admin:tailrace_jobs_job_changelist")
-        return format_html(
-            '<a class="tr-link" href="{}?queue={}&amp;state={}">{}</a>',
-            address,
-            queue.name,
-            state,
-            capped(number),
-        )
-
-    @display(description="queued")
-    def pending(self, queue: Queue) -> str:
-        return self._count(queue, "pending", "pending")
-
-    @display(description="due")
-    def due(self, queue: Any) -> str:
-        number = getattr(queue.stats, "due", 0)
-        return capped(number) if number else NOTHING
-
-    @display(description="running")
-    def running(self, queue: Queue) -> str:
-        return self._count(queue, "running", "running")
-
-    @display(description="failed")
-    def failed(self, queue: Queue) -> str:
-        return self._count(queue, "failed", "failed")
-
-    @display(description="oldest due")
-    def oldest_due(self, queue: Any) -> str:
-        return duration(getattr(queue.stats, "oldest_due_seconds", None))
-
-    @display(description="last wake-up")
-    def woken(self, queue: Any) -> str:
-        return timestamp(getattr(queue.stats, "awake_at", None))
-
-    @display(description="last drain")
-    def drained(self, queue: Any) -> str:
-        return timestamp(getattr(queue.stats, "drained_at", None))
 
     @display(description="limits")
     def limits(self, queue: Queue) -> str:
@@ -216,30 +185,20 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
             messages.info(request, f"Already {past}: {', '.join(names)}.")
 
     def get_urls(self) -> list[Any]:
-        def route(name: str) -> Any:
-            view = self.admin_site.admin_view(require_POST(self.operate_view))
-            return path(
-                f"<str:queue>/{name}/", view, {"action": name}, name=f"tailrace_jobs_queue_{name}"
-            )
+        operate = require_POST(self.operate_view)
+        return [
+            self.route("<str:queue>/run/", run_now, "run"),
+            self.route("<str:queue>/running/", require_safe(running_view), "running"),
+            *(self.route(f"<str:queue>/{x}/", operate, x, action=x) for x in OPERATIONS),
+            *super().get_urls(),
+        ]
 
-        running = self.admin_site.admin_view(require_safe(running_view))
-        live = path("<str:queue>/running/", running, name="tailrace_jobs_queue_running")
-        run = path(
-            "<str:queue>/run/", self.admin_site.admin_view(run_now), name="tailrace_jobs_queue_run"
-        )
-        return [run, live, *(route(name) for name in OPERATIONS), *super().get_urls()]
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         name = unquote(object_id)
-        context = {"run_now": may_run(request, name)} | page_of(request, name)
-        context |= extra_context or {}
-        return super().change_view(request, object_id, form_url, context)
+        return {"run_now": may_run(request, name)} | page_of(request, name)
 
     def operate_view(self, request: HttpRequest, queue: str, action: str) -> HttpResponse:
-        if not self.has_pause_permission(request):
-            raise PermissionDenied(f"you need the permission {PERMISSION}")
+        require(request, PERMISSION)
         self._operate(request, action, [queue])
         return redirect("admin:tailrace_jobs_queue_change", quote(queue))
 

@@ -29,16 +29,23 @@ STATE_COLOURS = {
 """Unfold's colours for the labels of job states."""
 
 
-def link(view: str, text: Any, *args: Any) -> SafeString:
+def link(view: str, text: Any, *args: Any, query: str = "") -> SafeString:
     """Return a link to the admin's `view`, e.g. `tailrace_jobs_job_change`."""
-    return format_html(
-        '<a class="tr-link" href="{}">{}</a>', reverse(f"admin:{view}", args=args), text
-    )
+    address = reverse(f"admin:{view}", args=args) + query
+    return format_html('<a class="tr-link" href="{}">{}</a>', address, text)
 
 
 def row_link(view: str, name: str, id: int | None) -> str:
     """Return a link to the page of a row, e.g. `event 4`; a dash for None."""
     return "–" if id is None else link(view, f"{name} {id}", id)
+
+
+def event_link(id: int | None) -> str:
+    return row_link("tailrace_events_event_change", "event", id)
+
+
+def job_link(id: int | None) -> str:
+    return row_link("tailrace_jobs_job_change", "job", id)
 
 
 def json_block(value: Any) -> SafeString:
@@ -55,14 +62,30 @@ def attempts(job: Job) -> str:
     return f"{job.attempt}/{handler.max_attempts if handler else '?'}"
 
 
-def time_column(field: str, title: str = "") -> Callable[[Any, Any], str]:
+def progress(job: Job) -> int | None:
+    """Return the progress of a job in per cent; None if its handler does not report it."""
+    if job.progress_done is None or not job.progress_total:
+        return None
+    return min(100 * job.progress_done // job.progress_total, 100)
+
+
+def column(title: str, value: Callable[[Any], Any], **options: Any) -> Callable[[Any, Any], Any]:
+    """Return a column or field, for the body of a ModelAdmin, with the value of each row.
+
+    `options` are those of unfold's `display`: `label`, `ordering`, `empty_value`.
+    """
+
+    @display(description=title, **options)
+    def show(admin: Any, row: Any) -> Any:
+        return value(row)
+
+    return show
+
+
+def time_column(field: str, title: str = "", **options: Any) -> Callable[[Any, Any], Any]:
     """Return a column, for the body of a ModelAdmin, that shows the time in `field`."""
-
-    @display(description=title or field.removesuffix("_at").replace("_", " "))
-    def column(admin: Any, row: Any) -> str:
-        return timestamp(getattr(row, field))
-
-    return column
+    title = title or field.removesuffix("_at").replace("_", " ")
+    return column(title, lambda row: timestamp(getattr(row, field)), **options)
 
 
 def truncated(text: str, length: int = 80) -> str:

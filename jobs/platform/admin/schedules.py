@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from pydantic import ValidationError as InvalidPayload
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -72,8 +72,7 @@ class ScheduleForm(forms.ModelForm):
 
 
 class EnabledFilter(filters.ChoiceFilter):
-    title = "enabled"
-    parameter_name = "enabled"
+    title = parameter_name = "enabled"
     options = [("yes", "enabled"), ("no", "disabled"), ("retired", "no longer declared")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -92,11 +91,7 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 
 @admin.register(Schedule)
 class ScheduleAdmin(KeysetAdmin, ModelAdmin):
-    """Schedules, which create jobs at regular times. The timing of declared schedules is set by
-    the code.
-
-    Search by the start of a name or of an owner.
-    """
+    """Schedules, which create jobs at regular times; the code sets those that it declares."""
 
     form = ScheduleForm
     list_display = ("name", "handler", "timing", "owner", "enabled", "next_run", "last_slot")
@@ -105,14 +100,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     search_help_text = "start of a name or of an owner"
     change_form_outer_after_template = "tailrace/jobs/admin/schedule_slots.html"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        starts = Q(name__startswith=term) | Q(owner__startswith=term)
-        return queryset.filter(starts), False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return queryset.filter(Q(name__startswith=term) | Q(owner__startswith=term))
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"enabled", "queue"} & params.keys())
@@ -156,11 +145,14 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
             form.changed_data.append("next_run_at")
         obj.save(update_fields=form.changed_data if change else None)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        context = {"slots": _slots(object_id)} | (extra_context or {})
-        return super().change_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        id = row_id(object_id)
+        slots = Slot.objects.filter(schedule=id).order_by("-at") if id else Slot.objects.none()
+        return {"slots": slots[:LAST_SLOTS]}
+
+    last_slot = rendering.column(
+        "last slot", lambda row: row.last_outcome, label=OUTCOMES, empty_value="–"
+    )
 
     @display(description="timing")
     def timing(self, schedule: Schedule) -> str:
@@ -179,15 +171,6 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
         note = ", but this code does not have its handler" if unknown else ""
         return f"{ago(schedule.next_run_at)}{note}"
 
-    @display(description="last slot", label=OUTCOMES, empty_value="–")
-    def last_slot(self, schedule: Any) -> str | None:
-        return schedule.last_outcome
-
-
-def _slots(object_id: str) -> Any:
-    schedule = row_id(object_id)
-    return Slot.objects.filter(schedule=schedule).order_by("-at")[:LAST_SLOTS] if schedule else []
-
 
 @admin.register(Slot)
 class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
@@ -198,6 +181,8 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     fields = ("schedule_link", "slot", "status", "reason", "job_link", "recorded")
     slot = rendering.time_column("at", "slot")
     recorded = rendering.time_column("recorded_at")
+    status = rendering.column("outcome", lambda slot: slot.outcome, label=OUTCOMES)
+    job_link = rendering.column("job", lambda slot: rendering.job_link(slot.job_id))
 
     def scans(self, params: dict[str, str]) -> bool:
         return "outcome" in params
@@ -215,11 +200,3 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         if not slot.schedule_name:
             return f"{slot.schedule_id} (deleted)"
         return rendering.link("tailrace_jobs_schedule_change", slot.schedule_name, slot.schedule_id)
-
-    @display(description="outcome", label=OUTCOMES)
-    def status(self, slot: Slot) -> str:
-        return slot.outcome
-
-    @display(description="job")
-    def job_link(self, slot: Slot) -> str:
-        return rendering.row_link("tailrace_jobs_job_change", "job", slot.job_id)

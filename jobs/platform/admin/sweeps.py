@@ -20,68 +20,44 @@ OutcomeFilter = filters.column_filter("outcome", lambda: SweepRun.Outcome.choice
 
 
 class FoundFilter(filters.ChoiceFilter):
-    title = "found"
-    parameter_name = "found"
+    title = parameter_name = "found"
     options = [("some", "violations")]
 
     def narrow(self, queryset: Any, value: str) -> Any:
         return queryset.filter(found__gt=0)
 
 
+def _rule(run: SweepRun) -> Invariant | None:
+    """Return the invariant of a run; None if it was removed."""
+    return next((rule for rule in all_invariants() if rule.name == run.invariant), None)
+
+
 @admin.register(SweepRun)
 class SweepRunAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = (
-        "id",
-        "invariant",
-        "status",
-        "found",
-        "repaired",
-        "checks",
-        "started",
-        "took",
-        "why",
-    )
+        "id", "invariant", "status", "found", "repaired", "checks", "started", "took", "why",
+    )  # fmt: skip
     list_filter = (InvariantFilter, OutcomeFilter, FoundFilter)
     fields = (
-        "invariant",
-        "meaning",
-        "advice",
-        "status",
-        ("found", "repaired", "checks"),
-        "started",
-        "took",
-        "error",
-    )
-
+        "invariant", "meaning", "advice", "status", ("found", "repaired", "checks"), "started",
+        "took", "error",
+    )  # fmt: skip
     started = rendering.time_column("started_at")
+    took = rendering.column("took", lambda run: duration(run.duration_ms / 1000))
+    why = rendering.column("error", lambda run: rendering.truncated(run.error))
+    status = rendering.column(
+        "outcome",
+        lambda run: run.outcome,
+        label={"checked": "success", "skipped": "default", "error": "danger"},
+    )
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"outcome", "found"} & params.keys())
 
-    @display(
-        description="outcome",
-        label={"checked": "success", "skipped": "default", "error": "danger"},
-    )
-    def status(self, run: SweepRun) -> str:
-        return run.outcome
-
-    @display(description="took")
-    def took(self, run: SweepRun) -> str:
-        return duration(run.duration_ms / 1000)
-
-    @display(description="error")
-    def why(self, run: SweepRun) -> str:
-        return rendering.truncated(run.error)
-
     @display(description="what should be true")
     def meaning(self, run: SweepRun) -> str:
-        return next((rule.description() for rule in _rules(run)), "–")
+        return rule.description() if (rule := _rule(run)) else "–"
 
     @display(description="repair, or what to do")
     def advice(self, run: SweepRun) -> str:
-        return next((rule.advice for rule in _rules(run)), "") or "–"
-
-
-def _rules(run: SweepRun) -> list[Invariant]:
-    """Return the invariant of a run in a list, which is empty if the invariant was removed."""
-    return [rule for rule in all_invariants() if rule.name == run.invariant]
+        return ((rule := _rule(run)) and rule.advice) or "–"

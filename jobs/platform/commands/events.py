@@ -5,10 +5,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.jobs.platform.commands._plain_text import fields, table
+from tailrace.jobs.platform.commands._shared import fields, table
 from tailrace.jobs.platform.inspection.details.chain import Node, chain_of
-from tailrace.jobs.platform.inspection.display.formatting import ago
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 
 
 class Command(BaseCommand):
@@ -21,11 +20,8 @@ class Command(BaseCommand):
         listing = actions.add_parser("list", help="list events, newest first")
         listing.add_argument("--type")
         listing.add_argument("--subject", help="start of the subject")
-        listing.add_argument(
-            "--flagged",
-            action="store_true",
-            help="only events with an unacknowledged problem",
-        )
+        text = "only events with an unacknowledged problem"
+        listing.add_argument("--flagged", action="store_true", help=text)
         listing.add_argument("--limit", type=int, default=50)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,15 +40,8 @@ class Command(BaseCommand):
         if options["subject"]:
             events = events.filter(subject__startswith=options["subject"])
         rows = [
-            (
-                event.pk,
-                event.type,
-                event.subject,
-                event.actor,
-                ago(event.recorded_at),
-                event.problem,
-            )
-            for event in events.order_by("-id")[: options["limit"]]
+            (row.pk, row.type, row.subject, row.actor, ago(row.recorded_at), row.problem)
+            for row in events.order_by("-id")[: options["limit"]]
         ]
         self.stdout.write(table(("id", "type", "subject", "actor", "recorded", "problem"), rows))
 

@@ -3,9 +3,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tailrace.jobs.platform.commands._plain_text import table
-from tailrace.jobs.platform.inspection.display.formatting import duration
-from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.commands._shared import table
+from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS, duration
 from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
 
 
@@ -29,8 +28,7 @@ class Command(BaseCommand):
 
 def _as_text(explanation: Explanation) -> str:
     state = STATE_LABELS.get(explanation.state, explanation.state)
-    lines = [f"job {explanation.job} ({explanation.handler}) is {state}"]
-    lines.append(explanation.summary)
+    lines = [f"job {explanation.job} ({explanation.handler}) is {state}", explanation.summary]
     lines += [f"- {reason.words}" for reason in explanation.details]
     if explanation.spans:
         rows = [

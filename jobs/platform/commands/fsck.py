@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.maintenance.sweeping.check_all import Report, check_all
-from tailrace.jobs.platform.commands._arguments import seconds
+from tailrace.jobs.platform.inspection.search.terms import seconds
 from tailrace.jobs.platform.invariants.events import EventHasJobs
 
 
@@ -22,28 +22,16 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--fix", action="store_true", help="repair violations that have a safe repair"
-        )
-        parser.add_argument("--kind", action="append", metavar="NAME", help="run only this check")
-        parser.add_argument(
-            "--list", action="store_true", help="list the checks without running them"
-        )
-        parser.add_argument(
-            "--since",
-            default="1d",
-            metavar="DURATION",
-            help="check events of the last period (2h, 7d; default: 1d)",
-        )
-        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids shown per check")
-        parser.add_argument(
-            "--pause",
-            type=float,
-            default=2.0,
-            metavar="SECONDS",
-            help="pause before the second check",
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add = parser.add_argument
+        add("--fix", action="store_true", help="repair violations that have a safe repair")
+        add("--kind", action="append", metavar="NAME", help="run only this check")
+        add("--list", action="store_true", help="list the checks without running them")
+        text = "check events of the last period (2h, 7d; default: 1d)"
+        add("--since", default="1d", metavar="DURATION", help=text)
+        add("--show", type=int, default=10, metavar="N", help="ids shown per check")
+        text = "pause before the second check"
+        add("--pause", type=float, default=2.0, metavar="SECONDS", help=text)
+        add("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         invariants = _chosen(options["kind"])
@@ -56,7 +44,10 @@ class Command(BaseCommand):
         for rule in invariants:
             if isinstance(rule, EventHasJobs):
                 rule.since = _since(options["since"])
-        _connect()
+        try:
+            connection.ensure_connection()
+        except OperationalError as error:
+            raise CommandError(f"the database cannot be reached: {error}") from None
         pause = partial(time.sleep, options["pause"])
         reports = check_all(invariants, fix=options["fix"], pause=pause)
         format_reports = _as_json if options["json"] else _as_text
@@ -65,21 +56,12 @@ class Command(BaseCommand):
             sys.exit(1)
 
 
-def _connect() -> None:
-    try:
-        connection.ensure_connection()
-    except OperationalError as error:
-        raise CommandError(f"the database cannot be reached: {error}") from None
-
-
 def _chosen(names: list[str] | None) -> list[Invariant]:
     checks = {rule.name: rule for rule in all_invariants()}
     for name in names or ():
         if name not in checks:
-            hint = did_you_mean(name, checks)
-            raise CommandError(
-                f"there is no check {name!r}{hint}; `fsck --list` lists all checks", returncode=2
-            )
+            text = f"there is no check {name!r}{did_you_mean(name, checks)}"
+            raise CommandError(f"{text}; `fsck --list` lists all checks", returncode=2)
     return [rule for name, rule in checks.items() if not names or name in names]
 
 
@@ -149,6 +131,5 @@ def _as_json(reports: list[Report], show: int, fix: bool) -> str:
         }
         for report in reports
     ]
-    clean = all(report.clean for report in reports)
-    report = {"clean": clean, "kinds": kinds}
-    return json.dumps(report, indent=2, ensure_ascii=False, default=str)
+    result = {"clean": all(report.clean for report in reports), "kinds": kinds}
+    return json.dumps(result, indent=2, ensure_ascii=False, default=str)

@@ -1,15 +1,10 @@
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive, make_aware
 
-from tailrace.db import clock
 from tailrace.db.locks import Blocked
-from tailrace.db.times import in_utc
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.job import JobQuerySet
 from tailrace.jobs.models.states import LIVE, State
@@ -17,10 +12,9 @@ from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
-from tailrace.jobs.platform.commands._arguments import queue_name, seconds
-from tailrace.jobs.platform.commands._plain_text import fields, table
-from tailrace.jobs.platform.inspection.display.formatting import ago
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
+from tailrace.jobs.platform.commands._shared import fields, queue_name, table
+from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
+from tailrace.jobs.platform.inspection.search.terms import time_of
 
 BATCH = 1000
 
@@ -65,8 +59,7 @@ class Command(BaseCommand):
         if options["action"] == "list":
             self._list(self._filtered(options), options["limit"])
         elif options["action"] == "show":
-            job = Job.objects.filter(pk=options["id"]).first()
-            if job is None:
+            if (job := Job.objects.filter(pk=options["id"]).first()) is None:
                 raise CommandError(f"there is no job {options['id']}")
             self.stdout.write(describe(job))
         else:
@@ -116,7 +109,11 @@ class Command(BaseCommand):
         if options["state"]:
             jobs = jobs.filter(state=options["state"])
         if options["failed_since"]:
-            since = _since(options["failed_since"])
+            if (since := time_of(options["failed_since"])) is None:
+                raise CommandError(
+                    f"--failed-since {options['failed_since']!r} is neither a time"
+                    " (2026-11-21T08:00) nor a duration (2h, 1d)"
+                )
             jobs = jobs.filter(state=State.FAILED, finished_at__gte=since)
         return jobs
 
@@ -148,18 +145,3 @@ def describe(job: Job) -> str:
             f" by {attempt.worker}\n{attempt.error_class} {attempt.message}\n{attempt.traceback}"
         ).rstrip()
     return text
-
-
-def _since(text: str) -> datetime:
-    if (duration := seconds(text)) is not None:
-        return clock.now() - timedelta(seconds=duration)
-    try:
-        at = parse_datetime(text)
-        at = at and in_utc(make_aware(at) if is_naive(at) else at)
-    except ValueError:
-        at = None
-    if at is None:
-        raise CommandError(
-            f"--failed-since {text!r} is neither a time (2026-11-21T08:00) nor a duration (2h, 1d)"
-        )
-    return at

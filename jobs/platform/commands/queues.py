@@ -3,8 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from tailrace.jobs.operations.pause import pause, resume
-from tailrace.jobs.platform.commands._arguments import queue_name
-from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.commands._shared import queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, capped
 from tailrace.jobs.platform.inspection.queue_states import queue_states
 from tailrace.jobs.platform.inspection.queues import stats
@@ -32,12 +31,6 @@ class Command(BaseCommand):
 
 
 def _row(queue: stats.QueueStats, state: str) -> tuple[Any, ...]:
-    return (
-        queue.name,
-        state,
-        capped(queue.pending, MAX_COUNTED),
-        capped(queue.due, MAX_COUNTED),
-        capped(queue.running, MAX_COUNTED),
-        capped(queue.failed, MAX_COUNTED),
-        ago(queue.oldest_due) if queue.oldest_due else None,
-    )
+    counts = (queue.pending, queue.due, queue.running, queue.failed)
+    oldest = ago(queue.oldest_due) if queue.oldest_due else None
+    return (queue.name, state, *(capped(count, MAX_COUNTED) for count in counts), oldest)

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from tailrace.jobs.platform.commands._plain_text import table
+from tailrace.jobs.platform.commands._shared import table
 from tailrace.jobs.platform.inspection.display.formatting import ago, share, size, when
 from tailrace.jobs.platform.inspection.storage import Relation, oldest_snapshot, sizes
 

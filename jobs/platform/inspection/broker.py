@@ -1,6 +1,5 @@
 """Check whether the broker answers, at most every few seconds and with a short timeout."""
 
-import time
 from functools import cache
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,21 +10,17 @@ from kombu import Connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tailrace.jobs.platform.inspection.recent import Recent
+
 log = structlog.get_logger(__name__)
 
 BROKER_SECONDS = 1.0
 BROKER_CACHE_SECONDS = 2.0  # between two checks of the broker
 
-_broker: tuple[float, str] | None = None
-
 
 def broker() -> str:
     """Return the broker's state, "ok" or "away", at most BROKER_CACHE_SECONDS old."""
-    global _broker
-    now = time.monotonic()
-    if _broker is None or now - _broker[0] > BROKER_CACHE_SECONDS:
-        _broker = (now, "ok" if broker_answers(settings.BROKER_URL) else "away")
-    return _broker[1]
+    return recent.get(BROKER_CACHE_SECONDS)
 
 
 def broker_answers(url: str) -> bool:
@@ -65,3 +60,6 @@ def _connect_amqp(url: str) -> None:
     timeouts = {"read_timeout": BROKER_SECONDS, "write_timeout": BROKER_SECONDS}
     with Connection(url, connect_timeout=BROKER_SECONDS, transport_options=timeouts) as amqp:
         amqp.ensure_connection(max_retries=1, interval_start=0)  # connect() sleeps after a refusal
+
+
+recent = Recent(lambda: "ok" if broker_answers(settings.BROKER_URL) else "away")

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from tailrace.jobs.platform.inspection.queues.stats import QueueStats
-from tailrace.jobs.platform.inspection.queues.unserved import unserved
-from tailrace.jobs.platform.inspection.verdict.facts import PATIENCE_SECONDS
+from tailrace.jobs.platform.inspection.queues.unserved import STALLED_SECONDS, unserved
 
 IDLE, WAITING, RUNNING = "idle", "waiting", "running"
 PAUSED, UNSERVED, RETIRED = "paused", "unserved", "retired"
@@ -32,6 +31,5 @@ def queue_state(queue: QueueStats, unserved: Collection[str]) -> str:
 
 
 def queue_states(queues: Iterable[QueueStats]) -> dict[str, str]:
-    """Return the state of each of these queues, by name."""
-    unserved_names = {queue.name for queue in unserved(PATIENCE_SECONDS) if not queue.running}
+    unserved_names = {queue.name for queue in unserved(STALLED_SECONDS) if not queue.running}
     return {queue.name: queue_state(queue, unserved_names) for queue in queues}

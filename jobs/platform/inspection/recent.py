@@ -12,11 +12,11 @@ class Recent(Generic[T]):
     """A cache of the last result of `work`.
 
     One thread calls `work` at a time. Until it returns, other threads get the previous result, or
-    `at_first()` if there is none.
+    wait if there is none.
     """
 
-    def __init__(self, work: Callable[[], T], at_first: Callable[[], T]) -> None:
-        self._work, self._at_first = work, at_first
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
         self._lock = threading.Lock()
         self._last: tuple[float, T] | None = None
 
@@ -25,8 +25,8 @@ class Recent(Generic[T]):
         last = self._last
         if last is not None and time.monotonic() - last[0] <= max_age:
             return last[1]
-        if not self._lock.acquire(blocking=last is None):
-            return last[1] if last else self._at_first()
+        if not self._lock.acquire(blocking=last is None) and last:
+            return last[1]
         try:
             if self._last is None or time.monotonic() - self._last[0] > max_age:
                 result = self._work()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from tailrace.events.models import Event
@@ -38,8 +39,14 @@ _ENGINE_ERROR = re.compile(
 
 
 def user_of(request: HttpRequest) -> User:
-    """Return the signed-in user of a request to the admin."""
     return cast(User, request.user)
+
+
+def require(request: HttpRequest, *permissions: str) -> None:
+    """Raise PermissionDenied unless the user has all of these permissions."""
+    for permission in permissions:
+        if not request.user.has_perm(permission):
+            raise PermissionDenied(f"you need the permission {permission}")
 
 
 def mask_events(user: User, events: Sequence[Event]) -> set[int]:

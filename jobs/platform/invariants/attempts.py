@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tailrace.db.query import query
+from tailrace.db.query import execute
 from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
 
 
@@ -15,8 +15,8 @@ class AttemptHasJob(RowInvariant):
     advice = "the attempt is deleted, because no page shows it any more"
 
     def repair(self, violations: Sequence[int]) -> int:
-        sql = "DELETE FROM tailrace_jobs_attempt WHERE id = ANY(%(ids)s) RETURNING id"
-        return len(query(sql, ids=self.lock(violations)))
+        sql = "DELETE FROM tailrace_jobs_attempt WHERE id = ANY(%(ids)s)"
+        return execute(sql, ids=self.lock(violations))
 
 
 class AttemptWasClaimed(RowInvariant):
@@ -31,7 +31,7 @@ class AttemptWasClaimed(RowInvariant):
     advice = "the job's claim number is raised to the attempt's, unless the job is running"
 
     def repair(self, violations: Sequence[int]) -> int:
-        raised = query(
+        return execute(
             """
             WITH tried AS (
               SELECT job_id, max(claim_no) AS claim_no FROM tailrace_jobs_attempt
@@ -43,8 +43,6 @@ class AttemptWasClaimed(RowInvariant):
               ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
             )
             UPDATE tailrace_jobs_job j SET claim_no = behind.claim_no FROM behind
-            WHERE j.id = behind.id
-            RETURNING j.id""",
+            WHERE j.id = behind.id""",
             ids=list(violations),
         )
-        return len(raised)

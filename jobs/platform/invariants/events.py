@@ -84,33 +84,24 @@ class EventHasJobs(Invariant):
 
     def repair(self, violations: Sequence[MissingJob]) -> int:
         missing = set(violations)
-        return _create(sorted({event for event, _handler, _routing_key in missing}), missing)
-
-
-def _create(ids: list[int], missing: set[MissingJob]) -> int:
-    rows = query(
-        f"SELECT {RECORDED} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)", ids=ids
-    )
-    jobs = [
-        job
-        for row in rows
-        for job in jobs_for(Recorded.from_row(row))
-        if (job.event_id, job.handler, job.routing_key) in missing
-    ]
-    created = insert_jobs(jobs)
-    wake.on_commit({job.handler for job in jobs if job.delay <= 0})
-    return len(created.ids)
+        ids = sorted({event for event, _handler, _routing_key in missing})
+        sql = f"SELECT {RECORDED} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)"
+        jobs = [
+            job
+            for row in query(sql, ids=ids)
+            for job in jobs_for(Recorded.from_row(row))
+            if (job.event_id, job.handler, job.routing_key) in missing
+        ]
+        created = insert_jobs(jobs)
+        wake.on_commit({job.handler for job in jobs if job.delay <= 0})
+        return len(created.ids)
 
 
 def _existing_jobs(ids: set[int]) -> dict[int, set[tuple[str, str]]]:
     """Return the (handler, routing key) of all jobs of these events, by id of existing events."""
     sql = f"SELECT e.id, {_JOBS} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)"
     rows = bounded_query(sql, ids=list(ids))
-    return {id: _pairs(jobs) for id, jobs in rows}
-
-
-def _pairs(jobs: list[list[str]]) -> set[tuple[str, str]]:
-    return {(handler, routing_key) for handler, routing_key in jobs}
+    return {id: {(handler, routing_key) for handler, routing_key in jobs} for id, jobs in rows}
 
 
 class _Window:
@@ -123,12 +114,8 @@ class _Window:
         seconds = min(since, max(days - 1, 0) * 86_400.0 or days * 43_200.0)
         self.oldest = bounded_query(_SECONDS_AGO, seconds=seconds)[0][0]
         self.newest = bounded_query(_SECONDS_AGO, seconds=SETTLING_SECONDS)[0][0]
-        self.backfilled = dict(
-            bounded_query(
-                "SELECT name, backfilled_to FROM tailrace_jobs_queue"
-                " WHERE backfilled_to IS NOT NULL"
-            )
-        )
+        sql = "SELECT name, backfilled_to FROM tailrace_jobs_queue WHERE backfilled_to IS NOT NULL"
+        self.backfilled = dict(bounded_query(sql))
         self.suspects: dict[tuple[str, str, str | None], list[MissingJob]] = defaultdict(list)
         """Possibly missing jobs by (event type, handler, routing key or None for any): they count
         as missing when an older event of that type has a job of that handler and key."""
@@ -137,7 +124,7 @@ class _Window:
         below = 2**62
         while batch := bounded_query(_EVENTS, below=below):
             for *row, pairs in batch:
-                event, jobs = Recorded.from_row(row), _pairs(pairs)
+                event, jobs = Recorded.from_row(row), {(name, key) for name, key in pairs}
                 if event.recorded_at < self.oldest:
                     return
                 yield from self._confirmed_by(event, jobs)

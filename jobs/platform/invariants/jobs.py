@@ -1,8 +1,10 @@
-"""Jobs: the columns of each row match its state."""
+"""Jobs: the columns of each row match its state, and failed jobs are in failure groups."""
 
 from collections.abc import Sequence
 
 from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine.failures.fill_in import group
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.maintenance.sweeping import missing_handlers
@@ -108,9 +110,7 @@ class PendingHasHandler(Invariant):
 
     name = "jobs.unknown_handler"
     advice = "the job fails with that reason: deploy a handler of that name and replay the job"
-
-    def find(self) -> list[int]:
-        return missing_handlers.find(self.limit)
+    found_by = missing_handlers.find
 
     def repair(self, violations: Sequence[int]) -> int:
         return missing_handlers.fail(list(violations))
@@ -158,3 +158,21 @@ class EventExists(RowInvariant):
         " AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
     )
     advice = "cancel the job if it is not finished: its handler would get no event"
+
+
+_UNGROUPED = f"""
+SELECT id FROM tailrace_jobs_job
+WHERE state = 'failed' AND failure_group_id IS NULL AND finished_at < {OLD}
+ORDER BY failure_group_id, id LIMIT %(limit)s
+"""
+
+
+class FailedHasGroup(Invariant):
+    """A failed job belongs to a failure group."""
+
+    name = "jobs.failed_without_group"
+    advice = "the job is added to the group of its last error"
+    repaired_by = group
+
+    def find(self) -> list[int]:
+        return [id for (id,) in query(_UNGROUPED, limit=self.limit)]

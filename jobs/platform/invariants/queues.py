@@ -12,6 +12,7 @@ from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, handler_names
 from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.models import Queue
 from tailrace.jobs.platform.inspection.queues.unserved import unserved
 
 
@@ -23,7 +24,7 @@ class HandlerHasQueue(Invariant):
     advice = "the row is created, as by `migrate`"
 
     def find(self) -> list[str]:
-        present = {name for (name,) in query("SELECT name FROM tailrace_jobs_queue")}
+        present = set(Queue.objects.values_list("name", flat=True))
         return [name for name in registry.all_handlers() if name not in present]
 
     def repair(self, violations: Sequence[str]) -> int:
@@ -108,11 +109,8 @@ class DueQueueIsServed(Invariant):
 
     def find(self) -> list[str]:
         names = [queue.name for queue in unserved(patience=300)]
-        active = (
-            "SELECT name FROM tailrace_jobs_queue"
-            " WHERE name = ANY(%(names)s) AND retired_at IS NULL"
-        )
-        return sorted(name for (name,) in query(active, names=names))
+        active = Queue.objects.filter(name__in=names, retired_at=None)
+        return sorted(active.values_list("name", flat=True))
 
 
 class RetiredQueueIsEmpty(_QueueInvariant):

@@ -52,13 +52,9 @@ class SlotHasJob(Invariant):
 
     def find(self) -> list[int]:
         days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
-        slots = query(
-            f"""SELECT s.id FROM tailrace_jobs_slot s
-                WHERE s.outcome = 'ran'
-                  AND s.recorded_at > {clock.NOW} - make_interval(days => %(days)s)
-                  AND (SELECT 1 FROM tailrace_jobs_job j WHERE j.id = s.job_id) IS NULL
-                ORDER BY s.id LIMIT %(limit)s""",
-            days=days,
-            limit=self.limit,
-        )
-        return [id for (id,) in slots]
+        sql = f"""SELECT s.id FROM tailrace_jobs_slot s
+            WHERE s.outcome = 'ran'
+              AND s.recorded_at > {clock.NOW} - make_interval(days => %(days)s)
+              AND (SELECT 1 FROM tailrace_jobs_job j WHERE j.id = s.job_id) IS NULL
+            ORDER BY s.id LIMIT %(limit)s"""
+        return [id for (id,) in query(sql, days=days, limit=self.limit)]

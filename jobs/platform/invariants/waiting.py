@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tailrace.db import clock
-from tailrace.db.query import query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
+from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 
 
@@ -23,10 +23,8 @@ class ParentIsUnfinished(RowInvariant):
     advice = "the job becomes pending or is cancelled, depending on how the other job ended"
 
     def repair(self, violations: Sequence[int]) -> int:
-        parents = query(
-            "SELECT after_id FROM tailrace_jobs_job WHERE id = ANY(%(ids)s)", ids=violations
-        )
-        return dependents.release(sorted({parent for (parent,) in parents}))
+        parents = Job.objects.filter(pk__in=violations).values_list("after_id", flat=True)
+        return dependents.release(sorted({parent for parent in parents if parent is not None}))
 
 
 class ParentExists(RowInvariant):

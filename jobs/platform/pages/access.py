@@ -9,25 +9,20 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 
-View = Callable[..., HttpResponse]
 
-
-def for_staff(view: View) -> View:
+def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Redirect anonymous users to the login, and refuse users who are not staff."""
 
     @never_cache
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated and "HX-Request" in request.headers:
+            # The session ended while the page polled: reload it.
+            return HttpResponse(status=401, headers={"HX-Refresh": "true"})
         if not request.user.is_authenticated:
-            return _to_login(request)
+            return redirect_to_login(request.get_full_path())
         if not request.user.is_staff:
             raise PermissionDenied("only staff may see the overview")
         return view(request, *args, **kwargs)
 
     return guarded
-
-
-def _to_login(request: HttpRequest) -> HttpResponse:
-    if "HX-Request" in request.headers:  # the session ended while the page polled: reload it
-        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-    return redirect_to_login(request.get_full_path())

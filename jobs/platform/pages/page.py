@@ -31,12 +31,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Show the overview to staff; redirect other users to their own pages."""
     if request.user.is_authenticated and not request.user.is_staff:
         return redirect(settings.HOME_OF_USERS)
-    return _overview(request)
-
-
-@for_staff
-def _overview(request: HttpRequest) -> HttpResponse:
-    return _render(request, "tailrace/jobs/overview.html")
+    return for_staff(_render)(request, "tailrace/jobs/overview.html")
 
 
 @require_GET
@@ -74,17 +69,13 @@ def mend(request: HttpRequest, code: str) -> HttpResponse:
 def _render(request: HttpRequest, template: str) -> HttpResponse:
     cards = [_card(request, panel) for panel in all_panels()]
     cards.sort(key=lambda card: (not card["alert"], "missing_permission" in card))
-    return render(
-        request,
-        template,
-        {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()},
-    )
+    context = {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()}
+    return render(request, template, context)
 
 
 def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
     """Return the template context of one panel: its body, or the error if it raises."""
-    card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
-    card["alert"] = False
+    card = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide, "alert": False}
     if panel.permission and not request.user.has_perm(panel.permission):
         return card | {"missing_permission": panel.permission}
     panel.user = user_of(request)

@@ -1,7 +1,4 @@
-"""Panels on the overview page, and on the page of an event.
-
-A subclass in `panels.py` of any installed app adds one.
-"""
+"""Panels on the overview page and on the page of an event: subclasses in `panels.py` of any app."""
 
 from functools import cache
 from typing import Any, ClassVar
@@ -45,7 +42,6 @@ def _find() -> None:
 
 
 def all_panels() -> list[Panel]:
-    """Return the panels of all installed apps, in their order."""
     _find()
     classes = [cls for cls in Panel.__subclasses__() if cls.template]
     return [cls() for cls in sorted(classes, key=lambda cls: (cls.order, cls.title))]

@@ -19,16 +19,9 @@ CACHE_SECONDS = 10.0
 
 @require_GET
 @for_staff
-def storage(request: HttpRequest) -> HttpResponse:
-    """Show the sizes of the tables."""
-    return render(request, "tailrace/jobs/storage.html", _recent.get(CACHE_SECONDS))
-
-
-@require_GET
-@for_staff
-def storage_now(request: HttpRequest) -> HttpResponse:
-    """Return only the part of the page that changes, for htmx."""
-    return render(request, "tailrace/jobs/storage_now.html", _recent.get(CACHE_SECONDS))
+def storage(request: HttpRequest, template: str) -> HttpResponse:
+    """Show the sizes of the tables, as a page or as the part of it that changes."""
+    return render(request, template, _recent.get(CACHE_SECONDS))
 
 
 def _read() -> dict[str, Any]:
@@ -39,4 +32,4 @@ def _read() -> dict[str, Any]:
         return {"problem": reason(error), "at": clock.now()}
 
 
-_recent: Recent[dict[str, Any]] = Recent(_read, dict)
+_recent = Recent(_read)

@@ -2,19 +2,22 @@
 
 from django.urls import path
 
-from tailrace.jobs.platform.pages import page, storage, workers
+from tailrace.jobs.platform.pages.page import acknowledge_event, mend, overview, poll
+from tailrace.jobs.platform.pages.storage import storage
+from tailrace.jobs.platform.pages.workers import workers
+
+
+def _template(name: str) -> dict[str, str]:
+    return {"template": f"tailrace/jobs/{name}.html"}
+
 
 urlpatterns = [
-    path("", page.overview, name="overview"),
-    path("overview/panels", page.poll, name="overview_panels"),
-    path("overview/mend/<slug:code>", page.mend, name="overview_mend"),
-    path("overview/workers", workers.workers, name="workers"),
-    path("overview/workers/now", workers.workers_now, name="workers_now"),
-    path("overview/storage", storage.storage, name="storage"),
-    path("overview/storage/now", storage.storage_now, name="storage_now"),
-    path(
-        "overview/events/<int:id>/acknowledge",
-        page.acknowledge_event,
-        name="overview_acknowledge",
-    ),
+    path("", overview, name="overview"),
+    path("overview/panels", poll, name="overview_panels"),
+    path("overview/mend/<slug:code>", mend, name="overview_mend"),
+    path("overview/workers", workers, _template("workers"), name="workers"),
+    path("overview/workers/now", workers, _template("workers_now"), name="workers_now"),
+    path("overview/storage", storage, _template("storage"), name="storage"),
+    path("overview/storage/now", storage, _template("storage_now"), name="storage_now"),
+    path("overview/events/<int:id>/acknowledge", acknowledge_event, name="overview_acknowledge"),
 ]

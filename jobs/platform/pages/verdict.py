@@ -8,11 +8,10 @@ from django.urls import reverse
 
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.queues import stats
-from tailrace.jobs.platform.inspection.verdict import Cause, Check, Link
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:
-    """Work out the verdict and return it as the template's context."""
     now = verdict.work_out()
     causes = [_shown(request, number, cause) for number, cause in enumerate(now.causes)]
     return {
@@ -31,22 +30,20 @@ def may_mend(request: HttpRequest, check: Check) -> bool:
 
 def _shown(request: HttpRequest, number: int, cause: Cause) -> dict[str, Any]:
     check = verdict.check_of(cause.code)
-    user = request.user
     return {
         "id": f"cause-{number}",
         "cause": cause,
-        "private": cause.private if check is None or _may_read(request, check) else "",
+        "private": cause.private if check is None or _permits(request, check.permission) else "",
         "button": check.button if check and cause.subject and may_mend(request, check) else "",
-        "link": cause.link and (not cause.link.permission or user.has_perm(cause.link.permission))
+        "link": cause.link and _permits(request, cause.link.permission)
         and {"label": cause.link.label, "address": _address(cause.link)},
     }  # fmt: skip
 
 
-def _may_read(request: HttpRequest, check: Check) -> bool:
-    return not check.permission or request.user.has_perm(check.permission)
+def _permits(request: HttpRequest, permission: str) -> bool:
+    return not permission or request.user.has_perm(permission)
 
 
 def _address(link: Link) -> str:
     args = [quote(arg) for arg in link.args] if link.view.startswith("admin:") else link.args
-    address = reverse(link.view, args=args)
-    return f"{address}?{link.query}" if link.query else address
+    return reverse(link.view, args=args)

@@ -1,8 +1,4 @@
-"""The page of the workers: their processes, running jobs, memory and code.
-
-The page shows data from the workers' heartbeats. It does not query the workers, so a worker that
-does not answer cannot delay it.
-"""
+"""The page of the workers, from their heartbeats: a worker that does not answer cannot delay it."""
 
 from collections import Counter
 from typing import Any
@@ -14,7 +10,7 @@ from django.views.decorators.http import require_GET
 from tailrace.db import clock
 from tailrace.jobs.maintenance.workers.code_version import code_version
 from tailrace.jobs.platform.inspection.queues.other_code import workers_of_other_code
-from tailrace.jobs.platform.inspection.queues.pools import RunningJob, WorkerPool, pools
+from tailrace.jobs.platform.inspection.queues.pools import WorkerPool, pools
 from tailrace.jobs.platform.pages.access import for_staff
 
 MAX_WORKERS = 100
@@ -24,25 +20,14 @@ MAX_OTHERS = 50
 
 @require_GET
 @for_staff
-def workers(request: HttpRequest) -> HttpResponse:
-    """Show the workers with a recent heartbeat."""
-    return render(request, "tailrace/jobs/workers.html", _context())
-
-
-@require_GET
-@for_staff
-def workers_now(request: HttpRequest) -> HttpResponse:
-    """Return only the part of the page that changes, for htmx."""
-    return render(request, "tailrace/jobs/workers_now.html", _context())
-
-
-def _context() -> dict[str, Any]:
+def workers(request: HttpRequest, template: str) -> HttpResponse:
+    """Show the workers with a recent heartbeat, as a page or as the part of it that changes."""
     all_pools, others = pools()
     code = code_version()
     names = Counter(pool.worker.name for pool in all_pools)
     shown = all_pools[:MAX_WORKERS]
     newer = [worker.pulse for worker in workers_of_other_code((p.worker for p in shown), code)]
-    return {
+    context = {
         "pools": [
             {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}
             | {"rows": _rows(pool)}
@@ -54,22 +39,14 @@ def _context() -> dict[str, Any]:
         "code": code,
         "at": clock.now(),
     }
+    return render(request, template, context)
 
 
 def _rows(pool: WorkerPool) -> list[dict[str, Any]]:
-    """Return a row for each process: its id, its memory and its jobs."""
-    jobs: dict[int, list[RunningJob]] = {}
-    for job in pool.jobs:
-        jobs.setdefault(job.process[1], []).append(job)
     rows = []
     for process in pool.worker.processes:
-        own = sorted(jobs.get(process["pid"], ()), key=lambda job: not job.begun)
-        rows.append(
-            {
-                "pid": process["pid"],
-                "memory": process["memory"],
-                "jobs": own[:MAX_JOBS_OF_PROCESS],
-                "more": max(len(own) - MAX_JOBS_OF_PROCESS, 0),
-            }
-        )
+        own = [job for job in pool.jobs if job.process[1] == process["pid"]]
+        own.sort(key=lambda job: not job.begun)
+        more = max(len(own) - MAX_JOBS_OF_PROCESS, 0)
+        rows.append({**process, "jobs": own[:MAX_JOBS_OF_PROCESS], "more": more})
     return rows

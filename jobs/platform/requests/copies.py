@@ -7,12 +7,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE, Handler
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import audit
-from tailrace.jobs.platform.inspection.visibility import (
-    CHANGE_JOB_PAYLOAD,
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    hidden_jobs,
-)
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.requests.errors import Fault, InvalidRequest, NotPermitted
 from tailrace.jobs.platform.requests.job_request import handler_for
 
@@ -29,13 +24,13 @@ def job_to_copy(user: User, id: int) -> Job:
     or to change the payload of any job. Raises NotPermitted, or InvalidRequest if the job does not
     exist, has no payload of its own or belongs to an event.
     """
-    for permission in (VIEW_JOB, VIEW_JOB_PAYLOAD):
+    for permission in (visibility.VIEW_JOB, visibility.VIEW_JOB_PAYLOAD):
         if not user.has_perm(permission):
             raise NotPermitted(f"you need the permission {permission}", permission)
     job = Job.objects.filter(pk=id).first()
     if job is None:
         raise InvalidRequest([Fault(("copy_of",), f"there is no job {id}")])
-    if hidden_jobs(user, [job]):
+    if visibility.hidden_jobs(user, [job]):
         raise NotPermitted(f"job {id} belongs to an event that you may not see")
     _check_handler(user, job)
     if job.event_id is not None:
@@ -48,13 +43,14 @@ def _check_handler(user: User, job: Job) -> None:
     """Raise an error unless the user may run jobs of this handler again with another payload."""
     handler = registry.find(job.handler)
     takes_payload = handler is not None and handler.Payload is not None
-    if takes_payload and user.has_perm(CHANGE_JOB_PAYLOAD):
+    if takes_payload and user.has_perm(visibility.CHANGE_JOB_PAYLOAD):
         return
     if handler is None or handler.request_permission is not None:
         handler_for(user, job.handler)
     elif takes_payload:
+        needed = visibility.CHANGE_JOB_PAYLOAD
         detail = f"jobs of {job.handler} cannot be requested; to run one again, you need the"
-        raise NotPermitted(f"{detail} permission {CHANGE_JOB_PAYLOAD}", CHANGE_JOB_PAYLOAD)
+        raise NotPermitted(f"{detail} permission {needed}", needed)
     else:
         detail = f"{job.handler} takes no payload: replay job {job.pk} instead"
         raise InvalidRequest([Fault(("copy_of",), detail)])
@@ -75,6 +71,5 @@ def link(user: User, id: int, copy_of: int) -> None:
 
 
 def copies_of(id: int) -> list[int]:
-    """Return the ids of the newest copies of this job."""
     rows = Job.objects.filter(copy_of=id).order_by("-pk").values_list("pk", flat=True)
     return list(rows[:MAX_COPIES])

@@ -46,7 +46,6 @@ class JobRequest:
 
 
 def all_handlers() -> list[Handler]:
-    """Return the handlers of all apps, by name."""
     return list(registry.all_handlers().values())
 
 
@@ -68,9 +67,8 @@ def handler_for(user: User, name: str) -> Handler:
         detail = f"no handler is called {name!r}{did_you_mean(name, known)}"
         raise InvalidRequest([Fault(("handler",), detail)])
     if handler.request_permission is None:
-        raise NotPermitted(
-            f"jobs of {name} cannot be requested: its class has no request_permission"
-        )
+        detail = f"jobs of {name} cannot be requested: its class has no request_permission"
+        raise NotPermitted(detail)
     if not _permits(handler, user):
         permission = handler.request_permission
         detail = f"{user.get_username()} needs the permission {permission} for jobs of {name}"
@@ -88,7 +86,8 @@ def checked_payload(handler: Handler, request: JobRequest) -> BaseModel | None:
         elif request.payload is not None:
             faults.append(Fault(("payload",), f"{handler.name} takes no payload"))
     except ValidationError as error:
-        faults += _faults_of_payload(handler, request.payload or {}, error)
+        fields = field_errors(error, request.payload or {}, handler.Payload)[:MAX_FAULTS]
+        faults += [Fault(("payload", *field.path), field.detail) for field in fields]
     if faults:
         raise InvalidRequest(faults)
     return payload
@@ -98,9 +97,8 @@ def _faults_of_options(request: JobRequest) -> list[Fault]:
     faults = []
     for name in ("unique_key", "lane"):
         if (length := len(getattr(request, name) or "")) > KEY_LIMIT:
-            faults.append(
-                Fault((name,), f"it has {length} characters, but may have at most {KEY_LIMIT}")
-            )
+            detail = f"it has {length} characters, but may have at most {KEY_LIMIT}"
+            faults.append(Fault((name,), detail))
     if request.unique_key == "":
         faults.append(Fault(("unique_key",), "it must not be empty; leave it out instead"))
     if request.priority is not None and not 0 <= request.priority <= LOWEST_PRIORITY:
@@ -121,10 +119,3 @@ def wrong_time(due_at: datetime) -> str:
     if due_at > now + LATEST:
         return f"{due_at.isoformat()} is more than {LATEST.days} days in the future"
     return ""
-
-
-def _faults_of_payload(handler: Handler, payload: Any, error: ValidationError) -> list[Fault]:
-    return [
-        Fault(("payload", *field.path), field.detail)
-        for field in field_errors(error, payload, handler.Payload)[:MAX_FAULTS]
-    ]

@@ -11,8 +11,8 @@ from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker, Pulse, Queue
 from tailrace.jobs.operations.pause import pause
-from tailrace.jobs.platform.inspection.verdict import Cause, Check, Link, verdict
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

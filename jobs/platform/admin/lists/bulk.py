@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,17 +16,15 @@ from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
 from tailrace.jobs.operations.undo import begun, undo
-from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.admin.lists.several import in_words
+from tailrace.jobs.platform.inspection import visibility
+from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS
 from tailrace.jobs.platform.inspection.search.find import TOO_SLOW
-from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
-    """Preview the action for all jobs that match the query string; on POST, apply it.
-
-    The query string is the one of the list of jobs.
-    """
-    _permit(request)
+    """Preview the action for all jobs that match the list's query string; on POST, apply it."""
+    visibility.require(request, visibility.VIEW_JOB, batches.PERMISSION)
     action = batches.JOB_ACTIONS.get(name)
     if action is None:
         raise Http404
@@ -41,7 +38,8 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
             request, f"To select all matching jobs, first filter by the state {states}."
         )
         return redirect(back)
-    hidden = partial(hidden_jobs, user_of(request)) if job_admin.tells(request) else None
+    hidden_jobs = partial(visibility.hidden_jobs, visibility.user_of(request))
+    hidden = hidden_jobs if job_admin.tells(request) else None
     jobs, what = changelist.queryset, filters_as_text(changelist.params)
     last = row_id(request.POST.get("last_id", ""))
     try:
@@ -60,13 +58,10 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
 
 def filters_as_text(params: dict[str, Any]) -> str:
     """Return the filters of a list as text: `queue = a, state = failed`."""
-    names = {"q": "search"}
-    values = dict(params)
-    if id := row_id(values.get("failure", "")):
+    if id := row_id(params.get("failure", "")):
         group = FailureGroup.objects.filter(pk=id).first()
-        values["failure"] = f"{id} ({group})" if group else id
-    filters = (f"{names.get(name, name)} = {value}" for name, value in sorted(values.items()))
-    return ", ".join(filters)[:500] or "all jobs"
+        params = params | {"failure": f"{id} ({group})" if group else id}
+    return in_words(params) or "all jobs"
 
 
 def show_summary(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
@@ -91,7 +86,7 @@ def _show_preview(
 ) -> HttpResponse:
     rows = Job.objects.filter(pk__in=shown.sample).defer("payload", "result").order_by("-pk")
     sample = list(rows)
-    mask_jobs(user_of(request), sample)
+    visibility.mask_jobs(visibility.user_of(request), sample)
     count = f"more than {batches.MAX_JOBS:,}" if shown.more else f"{shown.jobs:,}"
     context = {
         **admin.site.each_context(request),
@@ -110,7 +105,7 @@ def _show_preview(
 
 def replay_page(request: HttpRequest, id: int) -> HttpResponse:
     """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
-    _permit(request)
+    visibility.require(request, visibility.VIEW_JOB, batches.PERMISSION)
     replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
     if request.method == "POST":
         try:
@@ -134,9 +129,3 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
         "not_begun": not_begun,
     }
     return render(request, "tailrace/jobs/admin/replay.html", context)
-
-
-def _permit(request: HttpRequest) -> None:
-    for permission in (VIEW_JOB, batches.PERMISSION):
-        if not request.user.has_perm(permission):
-            raise PermissionDenied(f"you need the permission {permission}")

@@ -1,7 +1,7 @@
 """List filters and the search that several admins share."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
@@ -12,7 +12,8 @@ from tailrace.db import clock
 from tailrace.db.row_ids import MARGIN, first_id_since, row_id
 from tailrace.jobs.models import Queue
 from tailrace.jobs.models.states import State
-from tailrace.jobs.platform.inspection.display.state_labels import STATE_LABELS
+from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS
+from tailrace.jobs.platform.inspection.search.terms import time_of
 
 Choices = list[tuple[str, str]]
 
@@ -22,21 +23,17 @@ class ChoiceFilter(SimpleListFilter):
 
     options: ClassVar[Choices] = []
 
-    def choice_list(self) -> Choices:
-        return self.options
-
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
-        return self.choice_list()
+        return self.options
 
     def has_output(self) -> bool:
         return True
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if not value:
+        if not (value := self.value()):
             return queryset
         known = {choice for choice, _title in self.lookup_choices}
         return self.narrow(queryset, value) if value in known else queryset.none()
@@ -50,7 +47,7 @@ def column_filter(
     class ColumnFilter(ChoiceFilter):
         title = parameter_name = parameter or column
 
-        def choice_list(self) -> Choices:
+        def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
             return choices()
 
         def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -68,15 +65,11 @@ StateFilter = column_filter("state", lambda: list(STATE_LABELS.items()))
 
 
 class LaneFilter(ChoiceFilter):
-    """Filter jobs by the exact name of their lane."""
-
-    title = "lane"
-    parameter_name = "lane"
+    title = parameter_name = "lane"
     template = "tailrace/jobs/admin/lists/text_filter.html"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if not value:
+        if not (value := self.value()):
             return queryset
         return queryset.none() if "\0" in value else queryset.filter(lane=value)
 
@@ -88,7 +81,7 @@ class LaneFilter(ChoiceFilter):
 class IdFilter(ChoiceFilter):
     """Filter jobs by the id of a row that they belong to; used by links from other pages."""
 
-    def choice_list(self) -> Choices:
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
         value = self.value()
         return [(value, f"{self.title} {value}")] if value else []
 
@@ -96,15 +89,12 @@ class IdFilter(ChoiceFilter):
         return bool(self.value())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        if not value:
+        if not (value := self.value()):
             return queryset
         return queryset.none() if row_id(value) is None else self.narrow(queryset, value)
 
 
 class EventFilter(IdFilter):
-    """Filter the jobs of one event."""
-
     title = parameter_name = "event"
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -112,15 +102,10 @@ class EventFilter(IdFilter):
 
 
 class FailureFilter(IdFilter):
-    """Filter the failed jobs of one failure group."""
-
     title = parameter_name = "failure"
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         return queryset.filter(failure_group=int(value), state=State.FAILED)
-
-
-PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
 
 
 def first_event_since(at: datetime) -> int:
@@ -129,17 +114,12 @@ def first_event_since(at: datetime) -> int:
 
 
 class RecordedFilter(ChoiceFilter):
-    """Filter the events of the last minutes, hours or days."""
-
-    title = "recorded"
-    parameter_name = "recorded"
-
-    options = list(
-        zip(PERIODS, ("last 5 minutes", "last hour", "last day", "last 7 days"), strict=True)
-    )
+    title = parameter_name = "recorded"
+    options = [("5m", "last 5 minutes"), ("1h", "last hour"), ("1d", "last day")]
+    options += [("7d", "last 7 days")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        since = clock.now() - timedelta(seconds=PERIODS[value])
+        since = time_of(value) or clock.now()
         return queryset.filter(pk__gte=first_event_since(since), recorded_at__gte=since)
 
 
@@ -149,11 +129,6 @@ class SearchById:
     search_fields = ("id",)
     search_help_text = "id"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         id = row_id(term)
-        return (queryset.none() if id is None else queryset.filter(pk=id)), False
+        return queryset.none() if id is None else queryset.filter(pk=id)

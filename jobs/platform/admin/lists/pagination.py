@@ -1,10 +1,9 @@
 """Lists of large tables, newest first, paginated by id (keyset pagination), without counting.
 
-`?p=500` is the page of rows older than row 500, `?p=-500` the page of newer rows. If no index
-serves the filters, a page reads at most WINDOW rows and then offers to continue, so its cost is
-bounded.
+`?p=500` is the page of rows older than row 500, `?p=-500` the page of newer rows.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 from django.contrib.admin.views.main import PAGE_VAR
@@ -22,15 +21,6 @@ REFILL = 500
 
 Page = tuple[list[Any], int | None]
 """The rows, and the id after which the next page starts (None on the last page)."""
-
-
-class Pager:
-    """The paginator for unfold's templates."""
-
-    template_name = "tailrace/jobs/admin/lists/pager.html"
-
-    def __init__(self, per_page: int) -> None:
-        self.per_page = per_page
 
 
 class KeysetChangeList(ChangeList):
@@ -110,7 +100,8 @@ class KeysetChangeList(ChangeList):
         self.result_count = self.full_result_count = "matching" if more else len(rows)
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = True
-        self.paginator = Pager(self.list_per_page)
+        template = "tailrace/jobs/admin/lists/pager.html"
+        self.paginator = SimpleNamespace(template_name=template, per_page=self.list_per_page)
         if not self.params:
             self.estimate = stats.estimate(self.model._meta.db_table)
 

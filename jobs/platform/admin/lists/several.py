@@ -1,6 +1,6 @@
 """The confirmation page of an action on several rows of a list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -20,11 +20,11 @@ _LIST_PARAMETERS = frozenset({"p", "after", "before", "o", "e"})
 
 
 def counted_first(action: Callable[..., Any], title: str) -> Callable[..., Any]:
-    """Return an action of an admin list that asks for confirmation before it calls `action`.
+    """Return an action of an admin list that shows its rows and their number before it calls
+    `action`, unless it has one row only, or the user has confirmed this number.
 
-    It shows the rows and their number, unless the action has one row only, or the user has
-    confirmed this number. More than MOST rows are refused. Actions with their own preview are
-    called directly for all matching rows.
+    More than MOST rows are refused. Actions with a preview of their own are called directly for all
+    matching rows.
     """
 
     @wraps(action)
@@ -53,9 +53,13 @@ def filter_in_words(request: HttpRequest) -> str:
     matching rows; an empty string if it is for selected rows."""
     if not is_across(request):
         return ""
-    chosen = sorted(request.GET.items())
-    words = (f"{'search' if k == 'q' else k} = {v}" for k, v in chosen if k not in _LIST_PARAMETERS)
-    return ", ".join(words)[:500] or "all"
+    return in_words({k: v for k, v in request.GET.items() if k not in _LIST_PARAMETERS}) or "all"
+
+
+def in_words(filters: Mapping[str, Any]) -> str:
+    """Return `search = a, state = failed` for the filters of a list."""
+    words = (f"{'search' if k == 'q' else k} = {v}" for k, v in sorted(filters.items()))
+    return ", ".join(words)[:500]
 
 
 def _show(

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from tailrace.jobs.platform.inspection.display.formatting import duration, timestamp
 from tailrace.jobs.platform.inspection.queues.queue_history import History, Period, percentile
@@ -58,11 +57,9 @@ def _counts(history: History) -> Chart:
         ("retried", "warn", [period.retried / minutes for period in history.periods]),
         ("failed", "bad", [period.failed / minutes for period in history.periods]),
     ]
-    tops = [
-        sum(parts) for parts in zip(*(values for _name, _style, values in columns), strict=True)
-    ]
-    top = _round_up(max(tops, default=0))
-    base = [0.0] * len(tops)
+    heights = map(sum, zip(*(values for _name, _style, values in columns), strict=True))
+    top = _round_up(max(heights, default=0))
+    base = [0.0] * len(history.periods)
     series = []
     for name, style, values in columns:
         series.append(Series(name, style, _bars(values, base, top)))
@@ -87,9 +84,7 @@ def _times(
         (name, [percentile(classes(period), share) for period in history.periods])
         for name, share in SHARES
     ]
-    top = round_up_time(
-        max((value for _name, values in columns for value in values if value), default=0.0)
-    )
+    top = round_up_time(max(value or 0.0 for _name, values in columns for value in values))
     totals = [percentile(classes(history.total), share) for _name, share in SHARES]
     parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, totals, strict=True))
     return Chart(
@@ -119,29 +114,22 @@ def _bars(values: Sequence[float], base: Sequence[float], top: float) -> str:
 def _line(values: Values, top: float) -> str:
     """Return an SVG path through the values, with gaps for None; a single value is a dash."""
     step = WIDTH / max(len(values), 1)
-    path, drawing = "", False
-    for number, value in enumerate(values):
-        if value is None:
-            drawing = False
-            continue
-        x, y = (number + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
-        path += f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
-        drawing = True
+    path = ""
+    for number, (before, value) in enumerate(zip([None, *values], values, strict=False)):
+        if value is not None:
+            x, y = (number + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
+            path += f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
     return path
 
 
 def _x_labels(history: History) -> list[str]:
-    times = [period.at for period in history.periods]
-    step = len(times) / X_TICKS
-    return [_time(times[int(step * tick)], history) for tick in range(X_TICKS)] + ["now"]
-
-
-def _time(at: datetime, history: History) -> str:
-    return f"{at:%d %b}" if history.window.seconds > 86_400 else f"{at:%H:%M}"
+    format = "%d %b" if history.window.seconds > 86_400 else "%H:%M"
+    step = len(history.periods) / X_TICKS
+    shown = [history.periods[int(step * tick)] for tick in range(X_TICKS)]
+    return [f"{period.at:{format}}" for period in shown] + ["now"]
 
 
 def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
-    """Return the figures of the periods with jobs, newest first."""
     rows: list[tuple[str, Sequence[str]]] = [
         (timestamp(period.at), [column[number] for column in columns])
         for number, period in enumerate(history.periods)

@@ -1,37 +1,56 @@
 """The page of a job: an explanation of its state, its error, payload, time and attempts."""
 
+from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from tailrace.db.query import database_now
 from tailrace.db.row_ids import row_id
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.handler import LOWEST_PRIORITY
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.states import FINISHED, LIVE, State
 from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.reschedule import reschedule
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.pages.job_log import shown_log
-from tailrace.jobs.platform.admin.pages.reschedule import RescheduleForm
 from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import neighbours
 from tailrace.jobs.platform.inspection.details.waterfall import waterfall
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
-from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    mask_attempts,
-    mask_jobs,
-    user_of,
-)
+from tailrace.jobs.platform.inspection.display.formatting import state_label
+from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.platform.requests.copies import copies_of
+from tailrace.jobs.platform.requests.job_request import wrong_time
 
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50
+
+
+class RescheduleForm(forms.Form):
+    due_at = forms.DateTimeField(
+        label="Due at (UTC)",
+        widget=forms.DateTimeInput(
+            {"type": "datetime-local", "step": "1", "class": "tr-input"}, format="%Y-%m-%dT%H:%M:%S"
+        ),
+    )
+    priority = forms.TypedChoiceField(
+        coerce=int,
+        choices=[(str(number), str(number)) for number in range(LOWEST_PRIORITY + 1)],
+        label="Priority (0 first)",
+        widget=forms.Select({"class": "tr-input"}),
+    )
+
+    def clean_due_at(self) -> datetime:
+        due_at: datetime = self.cleaned_data["due_at"]
+        if wrong := wrong_time(due_at):
+            raise forms.ValidationError(wrong)
+        return due_at
 
 
 def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
@@ -41,12 +60,15 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
     job = None if id is None else Job.objects.filter(pk=id).first()
     if job is None:
         return {}
-    user, now = user_of(request), database_now()
-    explanation = _explanation(job.pk, user)
+    user, now = visibility.user_of(request), database_now()
+    try:
+        explanation = explain(job.pk, user)
+    except JobNotFound:
+        return {}
     attempts = list(Attempt.objects.filter(job=job.pk).order_by("-claim_no")[:MAX_ATTEMPTS])
-    hidden = bool(mask_jobs(user, [job]))
-    mask_attempts(user, attempts, hidden)
-    sees_payload = user.has_perm(VIEW_JOB_PAYLOAD)
+    hidden = bool(visibility.mask_jobs(user, [job]))
+    visibility.mask_attempts(user, attempts, hidden)
+    sees_payload = user.has_perm(visibility.VIEW_JOB_PAYLOAD)
     return {
         "job": job,
         "explanation": explanation,
@@ -54,7 +76,7 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
         "sees_payload": sees_payload,
         "payload": rendering.json_block(job.payload) if sees_payload and job.payload else "",
         "result": rendering.json_block(job.result) if sees_payload and job.result else "",
-        "waterfall": waterfall(job, explanation.spans if explanation else [], now),
+        "waterfall": waterfall(job, explanation.spans, now),
         "attempts": attempts,
         "alike": neighbours(job),
         "dependents": _dependents(job),
@@ -68,12 +90,9 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
 
 def live_view(request: HttpRequest, id: int) -> HttpResponse:
     """Return the state and the progress of a job: the part of its page that is polled."""
-    if not request.user.has_perm(VIEW_JOB):
-        raise PermissionDenied(f"you need the permission {VIEW_JOB}")
-    job = Job.objects.filter(pk=id).defer("payload", "result").first()
-    if job is None:
-        raise Http404("there is no such job")
-    mask_jobs(user_of(request), [job])
+    visibility.require(request, visibility.VIEW_JOB)
+    job = get_object_or_404(Job.objects.defer("payload", "result"), pk=id)
+    visibility.mask_jobs(visibility.user_of(request), [job])
     shown = request.GET.get("shown", "")
     return render(request, "tailrace/jobs/admin/job/live.html", live_part(job, shown))
 
@@ -81,16 +100,12 @@ def live_view(request: HttpRequest, id: int) -> HttpResponse:
 def live_part(job: Job, shown: str = "") -> dict[str, Any]:
     """Return the context of the polled part; `shown` is the state that the rest of the page has."""
     state = state_label(job)
-    total = job.progress_total
-    share = None
-    if job.progress_done is not None and total:
-        share = min(100 * job.progress_done // total, 100)
     return {
         "job": job,
         "shown_state": shown or state,
         "is_stale": bool(shown) and shown != state,
         "is_live": job.state in LIVE,
-        "share": share,
+        "share": rendering.progress(job),
     }
 
 
@@ -132,8 +147,18 @@ def _reschedule_form(request: HttpRequest, job: Job) -> RescheduleForm | None:
     return RescheduleForm(initial={"due_at": job.due_at, "priority": job.priority})
 
 
-def _explanation(id: int, user: User) -> Explanation | None:
+def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
+    visibility.require(request, batches.PERMISSION)
+    form = RescheduleForm(request.POST)
+    if not form.is_valid():
+        errors = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Job {id} was not changed: {errors}")
+        return redirect("admin:tailrace_jobs_job_change", id)
     try:
-        return explain(id, user)
-    except JobNotFound:
-        return None
+        if reschedule(request.user, id, **form.cleaned_data):
+            messages.success(request, f"Job {id} was rescheduled.")
+        else:
+            messages.warning(request, f"Job {id} was not changed: it is no longer queued.")
+    except Blocked as error:
+        messages.error(request, f"Job {id} was not changed: {error}.")
+    return redirect("admin:tailrace_jobs_job_change", id)

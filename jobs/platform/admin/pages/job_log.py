@@ -3,26 +3,20 @@
 from dataclasses import dataclass
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 
+from tailrace.db.row_ids import row_id
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.job_log import Log, claims_with_log, log_of
-from tailrace.jobs.platform.inspection.visibility import (
-    VIEW_JOB,
-    VIEW_JOB_PAYLOAD,
-    hidden_jobs,
-    user_of,
-)
 
 LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ShownLog:
-    """The lines of one claim, and the numbers of all claims with a log."""
-
     log: Log
     claims: list[int]
     is_live: bool
@@ -37,10 +31,8 @@ class ShownLog:
 
 
 def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
-    """Return the log of the claim in the query string, or of the newest claim.
-
-    None if there are no lines and the job is finished.
-    """
+    """Return the log of the claim in the query string, or of the newest claim, if there is one or
+    may be one soon."""
     claims = claims_with_log(job.pk)
     is_live = job.state in LIVE
     if not claims and not is_live:
@@ -52,20 +44,12 @@ def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
 
 def log_view(request: HttpRequest, id: int) -> HttpResponse:
     """Return the lines that the page does not show yet, or all lines of a new claim."""
-    user = user_of(request)
-    for permission in (VIEW_JOB, VIEW_JOB_PAYLOAD):
-        if not user.has_perm(permission):
-            raise PermissionDenied(f"you need the permission {permission}")
-    job = Job.objects.filter(pk=id).defer("payload", "result").first()
-    if job is None:
-        raise Http404("there is no such job")
-    if hidden_jobs(user, [job]):
+    visibility.require(request, visibility.VIEW_JOB, visibility.VIEW_JOB_PAYLOAD)
+    job = get_object_or_404(Job.objects.defer("payload", "result"), pk=id)
+    if visibility.hidden_jobs(visibility.user_of(request), [job]):
         raise PermissionDenied("the job is hidden")
-    return render(
-        request,
-        "tailrace/jobs/admin/job/log_lines.html",
-        {"log": _new_lines(request, job), "job": job},
-    )
+    context = {"log": _new_lines(request, job), "job": job}
+    return render(request, "tailrace/jobs/admin/job/log_lines.html", context)
 
 
 def _new_lines(request: HttpRequest, job: Job) -> ShownLog:
@@ -78,6 +62,4 @@ def _new_lines(request: HttpRequest, job: Job) -> ShownLog:
 
 
 def _number(request: HttpRequest, name: str) -> int:
-    text = request.GET.get(name, "")
-    is_number = text.isascii() and text.isdecimal() and len(text) <= 10
-    return min(int(text), LARGEST) if is_number else 0
+    return min(row_id(request.GET.get(name, "")) or 0, LARGEST)

@@ -1,8 +1,4 @@
-"""Form fields for a payload, built from the JSON Schema of its model.
-
-Texts, numbers, dates, choices and booleans have fields of their own; all other values are entered
-as JSON.
-"""
+"""Form fields for a payload, built from the JSON Schema of its model."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +25,6 @@ LONG = 120
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
-    """Return the form fields of a payload model, by name."""
     try:
         schema = model.model_json_schema()
     except PydanticInvalidForJsonSchema:
@@ -45,13 +40,12 @@ def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
 
 
 def fill(fields: Mapping[str, forms.Field], payload: Any) -> None:
-    """Set the initial values of the fields to a stored payload."""
     if WHOLE in fields:
         fields[WHOLE].initial = payload
         return
     for name, value in (payload if isinstance(payload, dict) else {}).items():
         if field := fields.get(PREFIX + name):
-            field.initial = _choice(value) if isinstance(field, forms.ChoiceField) else value
+            field.initial = json.dumps(value) if isinstance(field, forms.ChoiceField) else value
 
 
 def payload_of(fields: Mapping[str, forms.Field], cleaned: Mapping[str, Any]) -> Any:
@@ -82,7 +76,7 @@ def _field(name: str, schema: Schema, required: bool) -> forms.Field:
     field.help_text = escape(schema.get("description", ""))
     default = schema.get("default")
     if default is not None and not isinstance(field, forms.JSONField):
-        field.initial = _choice(default) if isinstance(field, forms.ChoiceField) else default
+        field.initial = json.dumps(default) if isinstance(field, forms.ChoiceField) else default
     return field
 
 
@@ -118,7 +112,7 @@ def _input(kind: str, **attributes: str) -> UnfoldAdminTextInputWidget:
 
 
 def _choice_field(values: list[Any], required: bool) -> forms.Field:
-    choices = [(_choice(value), _label(value)) for value in values]
+    choices = [(json.dumps(value), _label(value)) for value in values]
     if not required:
         choices.insert(0, ("", "–"))
     return forms.TypedChoiceField(
@@ -128,10 +122,6 @@ def _choice_field(values: list[Any], required: bool) -> forms.Field:
         required=required,
         widget=UnfoldAdminSelectWidget(choices=choices),
     )
-
-
-def _choice(value: Any) -> str:
-    return json.dumps(value)
 
 
 def _label(value: Any) -> str:

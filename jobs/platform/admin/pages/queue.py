@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 
 from tailrace.db.query import database_now
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.pages.charts import charts
 from tailrace.jobs.platform.inspection.display.formatting import duration, share
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, History, history
-from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_jobs, user_of
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_jobs, require, user_of
 
 MAX_RUNNING = 50
 MAX_FAILED = 10
@@ -34,7 +34,6 @@ class RunningJob:
 
 
 def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
-    """Return the template context of a queue's page, masked for the user."""
     window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["1h"])
     shown = history(name, window)
     return {
@@ -49,10 +48,8 @@ def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
 
 def running_view(request: HttpRequest, queue: str) -> HttpResponse:
     """Return the running jobs of a queue; 204 if they have not changed."""
-    if not request.user.has_perm(VIEW_JOB):
-        raise PermissionDenied(f"you need the permission {VIEW_JOB}")
-    if not Queue.objects.filter(name=queue).exists():
-        raise Http404("there is no such queue")
+    require(request, VIEW_JOB)
+    get_object_or_404(Queue, name=queue)
     part = running_part(request, queue)
     if request.GET.get("version") == part["version"]:
         return HttpResponse(status=204)
@@ -81,19 +78,12 @@ def running_part(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 def _running(job: Job, now: datetime) -> RunningJob:
-    seconds = 0.0
-    if job.started_at is not None:
-        seconds = max((now - job.started_at).total_seconds(), 0.0)
-    if job.progress_done is not None and job.progress_total:
-        share = min(100 * job.progress_done // job.progress_total, 100)
+    seconds = max((now - (job.started_at or now)).total_seconds(), 0.0)
+    if (share := rendering.progress(job)) is not None:
         return RunningJob(job, seconds, share, is_progress=True)
-    share = int(min(100 * seconds / _time_limit(job), 100))
-    return RunningJob(job, seconds, share, is_progress=False)
-
-
-def _time_limit(job: Job) -> float:
     handler = registry.find(job.handler)
-    return (handler.time_limit if handler else None) or settings.JOBS_TIME_LIMIT
+    limit = (handler and handler.time_limit) or settings.JOBS_TIME_LIMIT
+    return RunningJob(job, seconds, int(min(100 * seconds / limit, 100)), is_progress=False)
 
 
 def _failed_jobs(request: HttpRequest, name: str) -> list[Job]:

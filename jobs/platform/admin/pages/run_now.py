@@ -1,10 +1,12 @@
 """Run now: a form built from a handler's payload model, which creates a job like the API."""
 
 import secrets
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,35 +19,21 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
 from tailrace.jobs.models import Job, Queue
-from tailrace.jobs.platform.admin.pages.payload_fields import (
-    PREFIX,
-    WHOLE,
-    fields_of,
-    fill,
-    payload_of,
-)
+from tailrace.jobs.platform.admin.pages import payload_fields
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, user_of
-from tailrace.jobs.platform.requests import request_keys
+from tailrace.jobs.platform.requests import errors, request_keys
 from tailrace.jobs.platform.requests.copies import job_to_copy, lane_of_copy
-from tailrace.jobs.platform.requests.errors import (
-    Fault,
-    InvalidRequest,
-    KeyInUse,
-    KeyReused,
-    NotPermitted,
-)
 from tailrace.jobs.platform.requests.job_request import JobRequest, handler_for
 from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.jobs.runtime.payloads import strict_model
 
+S, T = TypeVar("S"), TypeVar("T")
 KEY = "request_key"
 AGAIN = "again"
 """The query parameter with the id of a job to run again."""
 
 
 class RunNowForm(forms.Form):
-    """The payload of one handler's job, and the job's options."""
-
     due_at = forms.DateTimeField(
         required=False,
         label="Due at (UTC)",
@@ -73,9 +61,9 @@ class RunNowForm(forms.Form):
         priority.widget = UnfoldAdminSelectWidget()
         priority.choices = priorities
         if handler.Payload is not None:
-            self.fields.update(fields_of(strict_model(handler.Payload)))
+            self.fields.update(payload_fields.fields_of(strict_model(handler.Payload)))
         if copy_of is not None:
-            fill(self.fields, copy_of.payload)
+            payload_fields.fill(self.fields, copy_of.payload)
             self.initial.update(priority=copy_of.priority, lane=lane_of_copy(copy_of))
 
     @property
@@ -89,9 +77,9 @@ class RunNowForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Refuse unknown payload fields, e.g. from a page that was loaded before a deployment."""
         for name in self.data:
-            if name.startswith(PREFIX) and name not in self.fields:
-                known = [field.removeprefix(PREFIX) for field in self.fields]
-                key = name.removeprefix(PREFIX)
+            if name.startswith(payload_fields.PREFIX) and name not in self.fields:
+                known = [field.removeprefix(payload_fields.PREFIX) for field in self.fields]
+                key = name.removeprefix(payload_fields.PREFIX)
                 detail = f"{self.handler.name} takes no {key!r}{did_you_mean(key, known)}"
                 self.add_error(None, detail)
         return super().clean() or {}
@@ -101,33 +89,29 @@ class RunNowForm(forms.Form):
         takes = self.handler.Payload is not None
         return JobRequest(
             handler=self.handler.name,
-            payload=payload_of(self.fields, cleaned) if takes else None,
-            due_at=cleaned["due_at"],
-            priority=cleaned["priority"],
-            unique_key=cleaned["unique_key"],
-            lane=cleaned["lane"],
+            payload=payload_fields.payload_of(self.fields, cleaned) if takes else None,
             copy_of=self.copy_of.pk if self.copy_of else None,
+            **{name: cleaned[name] for name in ("due_at", "priority", "unique_key", "lane")},
         )
 
-    def add_fault(self, fault: Fault) -> None:
-        """Add the error to the field that it is about."""
+    def add_fault(self, fault: errors.Fault) -> None:
         name, *rest = fault.path or ("",)
         field, detail = str(name), fault.detail
-        if name == "payload" and WHOLE not in self.fields and rest:
-            field, *rest = f"{PREFIX}{rest[0]}", *rest[1:]
+        if name == "payload" and payload_fields.WHOLE not in self.fields and rest:
+            field, *rest = f"{payload_fields.PREFIX}{rest[0]}", *rest[1:]
         if rest:
             detail = f"{' → '.join(map(str, rest))}: {detail}"
         self.add_error(field if field in self.fields else None, detail)
 
 
 def _is_of_payload(name: str) -> bool:
-    return name == WHOLE or name.startswith(PREFIX)
+    return name == payload_fields.WHOLE or name.startswith(payload_fields.PREFIX)
 
 
 def run_now(request: HttpRequest, queue: str) -> HttpResponse:
     """Show the form of a handler; on POST, create the job and redirect to its page."""
     copy_of = _copied(request, queue)
-    handler = registry.get(queue) if copy_of else _handler(request, queue)
+    handler = registry.get(queue) if copy_of else _or_status(handler_for, request, queue)
     data = request.POST if request.method == "POST" else None
     form = RunNowForm(handler, data, copy_of=copy_of)
     if form.is_valid() and (requested := _request(request, form)):
@@ -154,19 +138,29 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
 
 
 def may_run(request: HttpRequest, name: str) -> bool:
-    """Return whether the user may request jobs of this handler."""
-    try:
-        return handler_for(user_of(request), name) is not None
-    except (InvalidRequest, NotPermitted):
-        return False
+    return _succeeds(handler_for, user_of(request), name)
 
 
 def may_copy(request: HttpRequest, job: Job) -> bool:
-    """Return whether the user may run this job again with another payload."""
+    return _succeeds(job_to_copy, user_of(request), job.pk)
+
+
+def _succeeds(check: Callable[[User, Any], Any], user: User, subject: Any) -> bool:
     try:
-        return job_to_copy(user_of(request), job.pk) is not None
-    except (InvalidRequest, NotPermitted):
+        check(user, subject)
+    except (errors.InvalidRequest, errors.NotPermitted):
         return False
+    return True
+
+
+def _or_status(check: Callable[[User, S], T], request: HttpRequest, subject: S) -> T:
+    """Return the result of the check; its errors become the statuses 404 and 403."""
+    try:
+        return check(user_of(request), subject)
+    except errors.InvalidRequest as error:
+        raise Http404(str(error)) from None
+    except errors.NotPermitted as error:
+        raise PermissionDenied(str(error)) from None
 
 
 def _copied(request: HttpRequest, queue: str) -> Job | None:
@@ -176,41 +170,24 @@ def _copied(request: HttpRequest, queue: str) -> Job | None:
     id = row_id(text)
     if id is None:
         raise Http404("there is no such job")
-    try:
-        job = job_to_copy(user_of(request), id)
-    except InvalidRequest as error:
-        raise Http404(str(error)) from None
-    except NotPermitted as error:
-        raise PermissionDenied(str(error)) from None
+    job = _or_status(job_to_copy, request, id)
     if job.handler != queue:
         raise Http404(f"job {job.pk} does not belong to the queue {queue}")
     return job
 
 
-def _handler(request: HttpRequest, name: str) -> Handler:
-    try:
-        return handler_for(user_of(request), name)
-    except InvalidRequest as error:
-        raise Http404(str(error)) from None
-    except NotPermitted as error:
-        raise PermissionDenied(str(error)) from None
-
-
 def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:
-    """Create the job; on errors, add them to the form and return None.
-
-    Each form has its own request key, so that a second click creates no second job.
-    """
+    """Create the job, once for each form, by its request key. Or add the errors to the form."""
     key = request.POST.get(KEY, "")[: request_keys.MAX_LENGTH]
     try:
         return request_job(user_of(request), form.request(), key)
-    except InvalidRequest as error:
+    except errors.InvalidRequest as error:
         for fault in error.faults:
             form.add_fault(fault)
-    except KeyReused:
+    except errors.KeyReused:
         form.add_error(
             None, "This form has already created a job. Submit it again to create another one."
         )
-    except (KeyInUse, Blocked) as error:
+    except (errors.KeyInUse, Blocked) as error:
         form.add_error(None, f"{error}.")
     return None

@@ -35,14 +35,13 @@ MAX_EFFECTS = 20
 MAX_JOBS = 8
 """Jobs that are shown of one event."""
 
+STYLES = {NO_JOBS: "skipped", FAILURES: "failed", IN_PROGRESS: "running", SETTLED: "completed"}
 Effects = dict[int, list[int]]
 """The ids of the direct effects of each event, by the id of the event."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An event of a chain."""
-
     event: Event
     title: str
     state: str
@@ -56,21 +55,11 @@ class Node:
     @property
     def style(self) -> str:
         """The state of a job that is displayed in the same style as the state of this event."""
-        return _STYLES[self.state]
-
-
-_STYLES = {
-    NO_JOBS: "skipped",
-    FAILURES: "failed",
-    IN_PROGRESS: "running",
-    SETTLED: "completed",
-}
+        return STYLES[self.state]
 
 
 @dataclass(slots=True, eq=False)
 class Chain:
-    """The part of a chain that a user sees."""
-
     roots: list[Node]
     """Events whose causes are not shown, with their effects."""
 
@@ -116,10 +105,7 @@ SELECT id FROM chain ORDER BY level
 
 
 def _causes(event_id: int) -> list[int]:
-    """Return the ids of the event, of its cause, of the cause of its cause, and so on.
-
-    The list ends at an event without a stored cause, or after MAX_LEVELS causes.
-    """
+    """Return the ids of the event, of its cause, and so on, at most MAX_LEVELS causes."""
     ids = [id for (id,) in query(_CAUSES, id=event_id, most=MAX_LEVELS)]
     return list(dict.fromkeys(ids)) or [event_id]
 
@@ -135,10 +121,8 @@ SELECT c.id, e.id FROM unnest(%(ids)s::bigint[]) AS c (id), LATERAL (
 
 
 def _effects(root: int, causes: Collection[int] = ()) -> tuple[Effects, set[int]]:
-    """Return the effects of this event and of its effects, level by level, without its `causes`.
-
-    Also return the ids of the events that have more effects than that.
-    """
+    """Return the effects of this event and of its effects, level by level, without its `causes`,
+    and the ids of the events that have more effects than that."""
     known = {root, *causes}
     effects: Effects = {}
     cut: set[int] = set()

@@ -30,10 +30,7 @@ def with_event_state(jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
 
 
 def event_states(ids: Collection[int], handlers: str = "") -> dict[int, str]:
-    """Return the state of each of these events that has jobs, by event id.
-
-    With `handlers`, count only jobs of handlers whose names begin with this prefix.
-    """
+    """Return the state of each of these events that has jobs of handlers with this prefix."""
     jobs = Job.objects.filter(event__in=ids)
     if handlers:
         jobs = jobs.filter(handler__startswith=handlers)

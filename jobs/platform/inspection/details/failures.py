@@ -1,8 +1,7 @@
 """The counts of failure groups that pages show, and which messages a user may read."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.contrib.auth.models import User
 
@@ -46,14 +45,10 @@ def per_hour(ids: Sequence[int], hours: int) -> dict[int, list[int]]:
     now = clock.now().replace(minute=0, second=0, microsecond=0)
     counts = {id: [0] * hours for id in ids}
     for id, hour, failures in query(_HOURS, ids=list(ids), since=now - timedelta(hours=hours)):
-        position = hours - 1 - _hours_between(hour, now)
+        position = hours - 1 - (now - hour) // timedelta(hours=1)
         if 0 <= position < hours:
             counts[id][position] += failures
     return counts
-
-
-def _hours_between(earlier: datetime, later: datetime) -> int:
-    return int((later - earlier).total_seconds() // 3600)
 
 
 def readable(user: User, groups: Iterable[FailureGroup]) -> set[int]:
@@ -74,21 +69,14 @@ def readable(user: User, groups: Iterable[FailureGroup]) -> set[int]:
     return {group_of[job.pk] for job in jobs if job.pk not in hidden}
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The ids of the failed jobs before and after a job in its group, or None."""
-
-    older: int | None
-    newer: int | None
-
-
-def neighbours(job: Job) -> Neighbours | None:
-    """Return the neighbours of a failed job; None if it has not failed or has no group."""
+def neighbours(job: Job) -> dict[str, int | None] | None:
+    """Return the ids of the failed jobs before (`older`) and after (`newer`) a job in its group;
+    None if it has not failed or has no group."""
     if job.state != State.FAILED or job.failure_group_id is None:
         return None
     rows = Job.objects.failed().filter(failure_group=job.failure_group_id)
     ids = rows.values_list("pk", flat=True)
-    return Neighbours(
-        older=ids.filter(pk__lt=job.pk).order_by("-pk").first(),
-        newer=ids.filter(pk__gt=job.pk).order_by("pk").first(),
-    )
+    return {
+        "older": ids.filter(pk__lt=job.pk).order_by("-pk").first(),
+        "newer": ids.filter(pk__gt=job.pk).order_by("pk").first(),
+    }

@@ -10,8 +10,6 @@ from tailrace.jobs.runtime.job_log import MAX_CLAIMS, MAX_LINES
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line and when it was written."""
-
     number: int
     at: datetime
     text: str

@@ -1,10 +1,12 @@
-"""Format durations, times, sizes and counts for pages and commands."""
+"""Format durations, times, sizes, counts and states of jobs for pages and commands."""
 
 from datetime import datetime
 
 from django.utils import timezone
 
 from tailrace.db import clock
+from tailrace.jobs.models import Job
+from tailrace.jobs.models.states import State
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
@@ -71,3 +73,13 @@ def count(number: int, noun: str, limit: int | None = None) -> str:
 def capped(count: int, limit: int = 10_000) -> str:
     """Return a count that was capped at `limit`, with a plus if it has reached the limit."""
     return f"{count:,}+" if count >= limit else f"{count:,}"
+
+
+STATE_LABELS = {state.value: state.value for state in State} | {State.PENDING.value: "queued"}
+
+
+def state_label(job: Job) -> str:
+    """Return `queued`, `scheduled` or `retry scheduled` for a pending job, else its state."""
+    if job.state == State.PENDING and job.due_at > clock.now():
+        return "retry scheduled" if job.attempt else "scheduled"
+    return STATE_LABELS.get(job.state, job.state)

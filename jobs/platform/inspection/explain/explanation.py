@@ -1,8 +1,4 @@
-"""Explain why a job runs or does not run now, and how its time was spent.
-
-The number of rows that are read is bounded. A pending job is checked with the SQL conditions of the
-claim itself.
-"""
+"""Explain why a job runs or does not run now, and how its time was spent, by bounded reads."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -14,14 +10,13 @@ from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.explain import state_reasons, time_spent, workers
+from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.next_claim import (
     Claimable,
     ClaimStatus,
     claim_status,
 )
-from tailrace.jobs.platform.inspection.explain.places import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_count
-from tailrace.jobs.platform.inspection.explain.suspects import suspects
 from tailrace.jobs.platform.inspection.explain.time_spent import Span
 from tailrace.jobs.platform.inspection.visibility import HIDDEN, mask_jobs
 
@@ -95,10 +90,8 @@ def explain(id: int, viewer: User | None = None) -> Explanation:
 
 
 def _mask(job: Job, viewer: User) -> bool:
-    """Mask the job's texts, but not its lane and routing key, which statements need.
-
-    Return whether the job is hidden from the viewer.
-    """
+    """Mask the job's texts, but not its lane and routing key, which statements need; return
+    whether the job is hidden from the viewer."""
     lane, routing_key = job.lane, job.routing_key
     hidden = bool(mask_jobs(viewer, [job]))
     job.lane, job.routing_key = lane, routing_key
@@ -123,7 +116,7 @@ def _unchanged(job: Job) -> bool:
 
 def _not_pending(job: Job) -> Explanation:
     reasons = state_reasons.reasons(job)
-    reasons += [*suspects(job), *state_reasons.merges(job)]
+    reasons += [*state_reasons.suspects(job), *state_reasons.merges(job)]
     return Explanation(job.pk, job.handler, job.state, reasons[0].words, reasons=reasons)
 
 
@@ -143,7 +136,7 @@ def _pending(job: Job) -> Explanation:
         ready=status.ready.value,
         next_claim=status.next_claim.value,
         before=status.before,
-        reasons=[*status.reasons, *suspects(job), *state_reasons.merges(job)],
+        reasons=[*status.reasons, *state_reasons.suspects(job), *state_reasons.merges(job)],
         serving=serving,
     )
 

@@ -13,6 +13,8 @@ the queue from the beginning takes them.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from django.db import transaction
+
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
@@ -20,11 +22,9 @@ from tailrace.jobs.engine.claiming import kinds, pace
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.explain.jobs_before import jobs_before
-from tailrace.jobs.platform.inspection.explain.lane_order import lane_reasons
-from tailrace.jobs.platform.inspection.explain.queue_limits import Limit, queue_limits
+from tailrace.jobs.platform.inspection.explain.limits import Limit, queue_limits
+from tailrace.jobs.platform.inspection.explain.order import jobs_before, lane_reasons
 from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED, Reason
-from tailrace.jobs.platform.inspection.explain.row_lock import row_lock
 
 
 class Claimable(StrEnum):
@@ -89,7 +89,7 @@ def claim_status(job: Job, queue: Queue | None) -> ClaimStatus:
     limits = queue_limits(handler, queue)
     status.reasons += [limit.reason for limit in limits if limit.allowed <= 0]
     if not status.reasons:
-        status.reasons += row_lock(job)
+        status.reasons += _row_lock(job)
     if not status.reasons:
         _preview_claims(job, handler, limits, status)
     return status
@@ -128,6 +128,33 @@ def _no_lane(job: Job) -> Reason:
         "handler had no lanes. `manage.py fsck --fix` sets the lane."
     )
     return Reason("no_lane", words)
+
+
+_FREE = f"SELECT 1 FROM tailrace_jobs_job WHERE id = %(id)s {sql.LOCK}"
+
+# xmax is the transaction that locked the row last. If several transactions share the lock, xmax is
+# no transaction id, and no holder is found.
+_HOLDER = """
+SELECT holder.pid, holder.application_name, holder.xact_start
+FROM tailrace_jobs_job j
+JOIN pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = j.xmax AND l.granted
+JOIN pg_stat_activity holder ON holder.pid = l.pid
+WHERE j.id = %(id)s
+"""
+
+
+def _row_lock(job: Job) -> list[Reason]:
+    """Return the reason that claims skip the job; empty if they can lock its row."""
+    with transaction.atomic():
+        free = query(_FREE, id=job.pk)
+        transaction.set_rollback(True)  # at once: a claim may want the row
+    if free:
+        return []
+    words = "Another transaction has locked the job's row, and claims skip it until that ends"
+    for pid, application, began in query(_HOLDER, id=job.pk):
+        name = f" ({application})" if application else ""
+        words += f": session {pid}{name}, in a transaction since {when(began)}"
+    return [Reason("row_locked", f"{words}.")]
 
 
 # --- preview of claims ----------------------------------------------------------------------------

@@ -5,12 +5,12 @@ import re
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.claiming import claim_sql as sql
 from tailrace.jobs.maintenance.ticking.rescue import LOST
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.states import DONE, LIVE, State
-from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.display.state_labels import state_label
-from tailrace.jobs.platform.inspection.explain.reasons import Reason
+from tailrace.jobs.platform.inspection.display.formatting import state_label, when
+from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
 
 _MERGED = re.compile(r"merged into job (\d+)")
 """Matches the error that insert and settle write to a merged job."""
@@ -40,17 +40,12 @@ def _waiting(job: Job) -> Reason:
     if job.after_id is None:
         words = "The job is waiting, but not for any other job: run `manage.py fsck`."
         return Reason("waits_for_nothing", words)
-    parent = (
-        Job.objects.filter(pk=job.after_id)
-        .only("id", "handler", "state", "attempt", "due_at")
-        .first()
-    )
-    if parent is None:
-        words = (
-            f"The job waits for job {job.after_id}, which was deleted, so the sweeper cancels it."
-        )
-        return Reason("parent_gone", words, (job.after_id,))
-    words = f"The job waits for job {parent.pk} ({parent.handler}), which is {state_label(parent)}"
+    words = f"The job waits for job {job.after_id}"
+    parents = Job.objects.only("id", "handler", "state", "attempt", "due_at")
+    if (parent := parents.filter(pk=job.after_id).first()) is None:
+        then = "which was deleted, so the sweeper cancels it"
+        return Reason("parent_gone", f"{words}, {then}.", (job.after_id,))
+    words = f"{words} ({parent.handler}), which is {state_label(parent)}"
     if parent.state in LIVE:
         return Reason("waits", f"{words}.", (parent.pk,))
     then = "queues it" if parent.state in DONE else "cancels it"
@@ -123,6 +118,33 @@ def merges(job: Job) -> list[Reason]:
     return [Reason("merges", f"{job.merged:,} {jobs} merged into this job.")]
 
 
+# Jobs of a suspect group keep their due times, so they are at the front of the queue again.
+_OTHER_SUSPECTS = f"""
+SELECT count(*) FROM (
+  (SELECT id, suspect_group FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
+   ORDER BY priority, due_at, id LIMIT {MAX_COUNTED})
+  UNION ALL
+  (SELECT id, suspect_group FROM tailrace_jobs_live WHERE {sql.RUNNING} LIMIT {MAX_COUNTED})
+) first
+WHERE suspect_group = %(mark)s AND id <> %(id)s
+"""
+
+
+def suspects(job: Job) -> list[Reason]:
+    """Return a reason if the job is called on its own or in a small group, else an empty list."""
+    handler = registry.find(job.handler)
+    if job.suspect_group is None or handler is None or not handler.in_batches():
+        return []
+    [(others,)] = query(_OTHER_SUSPECTS, handler=job.handler, mark=job.suspect_group, id=job.pk)
+    calls = "was called" if job.state == State.RUNNING else "is called"
+    group = f"together with {job_count(others)} of the batch" if others else "on its own"
+    words = (
+        "A batch with this job failed as a whole. To find the job that makes the batch fail, this "
+        f"job {calls} {group}."
+    )
+    return [Reason("suspect", words)]
+
+
 # --- finished -------------------------------------------------------------------------------------
 
 
@@ -155,8 +177,7 @@ def _skipped(job: Job) -> Reason:
             "started: that job does the work of both."
         )
         return Reason("merged", words, (other,))
-    reason = job.error or "no reason given"
-    return Reason("skipped", f"The handler skipped the job: {reason}.")
+    return Reason("skipped", f"The handler skipped the job: {job.error or 'no reason given'}.")
 
 
 def _cancelled(job: Job) -> Reason:
@@ -166,8 +187,5 @@ def _cancelled(job: Job) -> Reason:
 
 
 def _replay(job: Job) -> Reason:
-    words = (
-        f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues the job again with all "
-        "its attempts."
-    )
-    return Reason("replay", words)
+    words = f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues the job again with "
+    return Reason("replay", f"{words}all its attempts.")

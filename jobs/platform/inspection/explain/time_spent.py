@@ -31,8 +31,6 @@ _PAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a job's time."""
-
     what: str
     begun: datetime
     ended: datetime
@@ -53,14 +51,12 @@ class Span:
 def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterator[Span]:
     """Yield the spans of a job's time in order, up to the last recorded time."""
     at = job.created_at
-    recorded_at = _recorded_at(job)
-    if recorded_at is not None:
-        late = (at - recorded_at).total_seconds() > BACKFILL_SECONDS
+    event = Event.objects.filter(pk=job.event_id).only("recorded_at").first()
+    if event is not None:
+        late = (at - event.recorded_at).total_seconds() > BACKFILL_SECONDS
         why = "created later by backfill" if late else ""
-        yield Span("publish → job", recorded_at, at, why, "publish")
-    pause = (
-        "not due yet" if job.after_id is None else f"waiting for job {job.after_id}, or not due yet"
-    )
+        yield Span("publish → job", event.recorded_at, at, why, "publish")
+    pause = f"waiting for job {job.after_id}, or not due yet" if job.after_id else "not due yet"
     newest = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
     attempts = list(newest[:MAX_ATTEMPTS])[::-1]
     if viewer is not None:
@@ -83,15 +79,8 @@ def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterato
         elif began := call_of(job):
             yield Span(f"claim {job.claim_no} → call", job.started_at, began, "", "claim")
     elif job.finished_at is not None and job.finished_at > at:
-        yield Span(
-            "wait → end", at, job.finished_at, f"not started until it was {job.state}", "end"
-        )
-
-
-def _recorded_at(job: Job) -> datetime | None:
-    if job.event_id is None:
-        return None
-    return Event.objects.filter(pk=job.event_id).values_list("recorded_at", flat=True).first()
+        why = f"not started until it was {job.state}"
+        yield Span("wait → end", at, job.finished_at, why, "end")
 
 
 def _claim(of: Job | Attempt, claimed: datetime, ended: datetime, why: str) -> Iterator[Span]:

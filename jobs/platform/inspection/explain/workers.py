@@ -15,7 +15,7 @@ from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.explain.reasons import Reason
 from tailrace.jobs.platform.inspection.queues import stats
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Facts
 
 BROKER_SECONDS = 0.5
 """Timeout of each step of the client; an unreachable broker takes at most four of them."""
@@ -112,9 +112,8 @@ def _wake_up(queue: Queue, broker: BrokerStatus, busy: bool) -> Reason:
     elif broker.messages == 0:
         where = " A worker received the wake-up and is busy with another queue, or it was lost."
     words = f"A wake-up was sent {when(activity.awake_at)}, and {last_drain}.{where}"
-    again = activity.awake_at + timedelta(
-        seconds=min(tick.RESEND_SECONDS * 2**activity.resends, 60)
-    )
+    wait = min(tick.RESEND_SECONDS * 2**activity.resends, 60)
+    again = activity.awake_at + timedelta(seconds=wait)
     then = "sends another" if again > clock.now() else "was due to send another"
     return Reason("awake", f"{words} The tick {then} {when(again)}.")
 
@@ -124,10 +123,9 @@ def broker_status(name: str) -> BrokerStatus:
     names = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
     timeouts = dict.fromkeys(names, BROKER_SECONDS)
     try:
-        link = current_app.connection_for_read(
+        with current_app.connection_for_read(
             connect_timeout=BROKER_SECONDS, transport_options=timeouts
-        )
-        with link:
+        ) as link:
             link.ensure_connection(max_retries=1, interval_start=0)  # without a sleep before it
             with link.channel() as channel:
                 queue = current_app.amqp.queues.get(name) or KombuQueue(name)

@@ -1,5 +1,5 @@
 """The figures of /metrics, for Prometheus."""
 
-from tailrace.jobs.platform.inspection.metrics.page import current, families
+from tailrace.jobs.platform.inspection.metrics.page import current
 
-__all__ = ["current", "families"]
+__all__ = ["current"]

@@ -1,6 +1,5 @@
 """Build the Prometheus metrics from the figures, with a bounded number of label values."""
 
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.metrics.reading import read
+from tailrace.jobs.platform.inspection.recent import Recent
 
 log = structlog.get_logger(__name__)
 
@@ -40,41 +40,23 @@ _QUEUE_GAUGES = {
 }
 _BOUNDS = [*map(floatToGoString, totals.BUCKETS), "+Inf"]
 
-_lock = threading.Lock()
-_last: tuple[float, list[Metric]] | None = None
+
+def current() -> list[Metric]:
+    """Return all metrics, at most CACHE_SECONDS old. Without the database, these are only
+    `tailrace_database_up` and the verdict."""
+    return _recent.get(CACHE_SECONDS)
 
 
-def current(max_age: float = CACHE_SECONDS) -> list[Metric]:
-    """Return all metrics, at most `max_age` seconds old.
-
-    While the database does not answer, only `tailrace_database_up` and the verdict are returned.
-    """
-    global _last
-    with _lock:
-        if _last is None or time.monotonic() - _last[0] > max_age:
-            metrics = _read()
-            _last = (time.monotonic(), metrics)
-        return _last[1]
-
-
-def forget() -> None:
-    """Discard the cached metrics of this process, so that they are read again."""
-    global _last
-    _last = None
-
-
-def _read() -> list[Metric]:
-    return [*_figures(), *_verdict(verdict.current())]
+_recent = Recent(lambda: [*_figures(), *_verdict(verdict.current())])
+forget = _recent.forget
 
 
 def _verdict(now: verdict.Health) -> Iterable[Metric]:
     yield _gauge("healthy", "Whether the verdict on the whole system is healthy", now.healthy)
     words = "Causes that keep jobs from being done, by code"
-    causes = GaugeMetricFamily("tailrace_causes", words, labels=["code"])
-    counts = Counter(cause.code for cause in now.causes)
-    for code in sorted({check.code for check in verdict.checks()} | set(counts)):
-        causes.add_metric([code], counts[code])
-    yield causes
+    counts = dict.fromkeys((check.code for check in verdict.checks()), 0)
+    counts |= Counter(cause.code for cause in now.causes)
+    yield _gauges("causes", words, "code", counts)
 
 
 def _figures() -> list[Metric]:
@@ -88,13 +70,6 @@ def _figures() -> list[Metric]:
     return [
         _gauge("database_up", "Whether the database answers", 1),
         _gauge("read_seconds", "How long it took to read the metrics", seconds),
-        *families(figures),
-    ]
-
-
-def families(figures: Mapping[str, Any]) -> list[Metric]:
-    """Return the metrics for the figures from `read()`."""
-    return [
         *_queues(figures["queues"]),
         *_totals(figures["totals"]),
         *_upkeep(figures),
@@ -104,6 +79,13 @@ def families(figures: Mapping[str, Any]) -> list[Metric]:
 
 def _gauge(name: str, words: str, value: float) -> Metric:
     return GaugeMetricFamily(f"tailrace_{name}", words, value=value)
+
+
+def _gauges(name: str, words: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"tailrace_{name}", words, labels=[label])
+    for value, number in sorted(values.items()):
+        family.add_metric([value], number)
+    return family
 
 
 def _queue_names() -> set[str]:
@@ -126,10 +108,7 @@ def _queues(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
     gauges["oldest"] = "queue_oldest_due_seconds", "How long the oldest due job has been due"
     gauges["paused"] = "queue_paused", "Whether the queue is paused"
     for column, (name, words) in gauges.items():
-        family = GaugeMetricFamily(f"tailrace_{name}", words, labels=["queue"])
-        for queue_name, numbers in sorted(sums.items()):
-            family.add_metric([queue_name], numbers[column])
-        yield family
+        yield _gauges(name, words, "queue", {queue: row[column] for queue, row in sums.items()})
 
 
 def _totals(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
@@ -176,10 +155,8 @@ def _histogram(name: str, words: str, sums: Mapping[str, list[float]]) -> Metric
 def _upkeep(figures: Mapping[str, Any]) -> Iterable[Metric]:
     yield _gauge("workers", "Workers with a recent heartbeat", figures["workers"])
     words = "Time since the last tick, sweep or prune"
-    ages = GaugeMetricFamily("tailrace_upkeep_age_seconds", words, labels=["turn"])
-    for turn, age in sorted(dict(figures["turns"]).items()):
-        ages.add_metric([turn], max(age, 0.0))
-    yield ages
+    ages = {turn: max(age, 0.0) for turn, age in dict(figures["turns"]).items()}
+    yield _gauges("upkeep_age_seconds", words, "turn", ages)
     words = "How long the most overdue finished job has been past its retention; 0 if none is"
     yield _gauge("past_retention_seconds", words, figures["past_retention"])
     words = "Circuit breakers by group; breakers of destinations that never failed are not counted"
@@ -209,8 +186,7 @@ _SWEEP_GAUGES = {
 
 
 def _sweeps(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
+    rows = list(rows)[:MAX_NAMES]
     for name, (words, value) in _SWEEP_GAUGES.items():
-        family = GaugeMetricFamily(f"tailrace_sweep_{name}", words, labels=["invariant"])
-        for row in list(rows)[:MAX_NAMES]:
-            family.add_metric([row["name"]], float(value(row)))
-        yield family
+        values = {row["name"]: float(value(row)) for row in rows}
+        yield _gauges(f"sweep_{name}", words, "invariant", values)

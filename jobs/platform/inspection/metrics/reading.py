@@ -50,10 +50,7 @@ SELECT json_build_object(
 
 
 def read() -> Mapping[str, Any]:
-    """Return the figures by name: lists of rows, each a mapping of its columns, or numbers.
-
-    Raises DatabaseError.
-    """
+    """Return the figures by name: lists of rows, or numbers. Raises DatabaseError."""
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         [(figures,)] = query(
             _READ,

@@ -10,19 +10,13 @@ from tailrace.jobs.platform.inspection.queues.stats import Worker
 
 
 def workers_of_other_code(workers: Iterable[Worker], code: CodeVersion) -> list[Worker]:
-    """Return the workers that run other code than `code`.
-
-    Workers that do not report their code are left out.
-    """
+    """Return the workers that run other code than `code`, as far as they report their code."""
     return [worker for worker in workers if worker.code and worker.code != code.digest]
 
 
 def differs_since(worker: Worker, code: CodeVersion) -> datetime:
-    """Return since when this worker has certainly run other code than `code`.
-
-    That is the latest of three times: when `code` was installed, when this machine started and
-    when the worker started. The files of a container may be months older than its start.
-    """
+    """Return since when this worker has certainly run other code than `code`: the latest start of
+    code, machine and worker. The files of a container may be months older than its start."""
     times = (code.here_since, machine_started_at(), worker.started_at)
     return max(time for time in times if time is not None)
 

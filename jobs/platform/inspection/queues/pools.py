@@ -35,8 +35,6 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """A worker and the jobs that its processes run."""
-
     worker: stats.Worker
     jobs: list[RunningJob] = field(default_factory=list)
 
@@ -58,16 +56,6 @@ FROM tailrace_jobs_live WHERE state = 'running' AND started_at IS NOT NULL LIMIT
 """
 
 
-def running_jobs() -> list[RunningJob]:
-    """Return the running jobs, oldest first, at most MAX_JOBS."""
-    rows = query(_RUNNING)
-    jobs = [
-        RunningJob(id, handler, since, seconds, begun, _process(name))
-        for id, handler, since, seconds, begun, name in rows
-    ]
-    return sorted(jobs, key=lambda job: (job.since, job.id))
-
-
 def _process(name: str) -> tuple[str, int]:
     """Return host and process id of a claim's name, `host:process:claim`."""
     host, _, rest = name.partition(":")
@@ -76,12 +64,13 @@ def _process(name: str) -> tuple[str, int]:
 
 
 def pools() -> tuple[list[WorkerPool], list[RunningJob]]:
-    """Return the live workers with their running jobs, and the running jobs without a live
-    worker."""
+    """Return the live workers with their running jobs, and the running jobs without a live worker.
+    The jobs are in the order of their start, and at most MAX_JOBS."""
+    jobs = [RunningJob(*row, process=_process(name)) for *row, name in query(_RUNNING)]
     workers = [WorkerPool(worker) for worker in stats.workers()]
     owners = {process: pool for pool in workers for process in pool.worker.process_ids}
     others = []
-    for job in running_jobs():
+    for job in sorted(jobs, key=lambda job: (job.since, job.id)):
         if pool := owners.get(job.process):
             pool.jobs.append(job)
         else:

@@ -1,7 +1,4 @@
-"""The history of a queue in the last hour, day or week: counts, and percentiles of wait and run.
-
-It is read from the sums per period that upkeep writes: a few hundred rows at most.
-"""
+"""The history of a queue in the last hour, day or week, from the sums that upkeep writes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +18,10 @@ class Window:
     title: str
     seconds: int
     period: int
+
+    @property
+    def count(self) -> int:
+        return self.seconds // self.period
 
 
 WINDOWS = {
@@ -74,7 +75,7 @@ def history(queue: str, window: Window) -> History:
     """Return the queue's history in the window, up to the last full minute."""
     now = database_now()
     last = _begin(now, window.period)
-    times = [last - timedelta(seconds=window.period * back) for back in range(_count(window))]
+    times = [last - timedelta(seconds=window.period * back) for back in range(window.count)]
     periods = {at: Period(at) for at in reversed(times)}
     total = Period(times[-1])
     for row in _rows(queue, window, times[-1], now):
@@ -82,10 +83,6 @@ def history(queue: str, window: Window) -> History:
             period.add(row)
             total.add(row)
     return History(window, list(periods.values()), total)
-
-
-def _count(window: Window) -> int:
-    return window.seconds // window.period
 
 
 def _begin(at: datetime, seconds: int) -> datetime:
@@ -98,16 +95,15 @@ def _rows(queue: str, window: Window, start: datetime, now: datetime) -> list[Qu
     rows: list[QueuePeriod] = []
     covered: set[tuple[int, datetime]] = set()
     lengths = [length for length in LENGTHS if length <= window.period]
+    since = start
     for number, length in enumerate(lengths):
-        since = start if number == 0 else _begin(now, lengths[number - 1]) - timedelta(
-            seconds=lengths[number - 1]
-        )  # fmt: skip
         periods = QueuePeriod.objects.filter(queue=queue, seconds=length, at__gte=since)
-        for row in periods.order_by("at")[: 2 * _count(window)]:
+        for row in periods.order_by("at")[: 2 * window.count]:
             longer = {(other, _begin(row.at, other)) for other in lengths[:number]}
             if not longer & covered:
                 rows.append(row)
                 covered.add((length, row.at))
+        since = _begin(now, length) - timedelta(seconds=length)
     return rows
 
 

@@ -28,7 +28,6 @@ class QueueStats:
     failed: int
     oldest_due: datetime | None
     paused: bool
-    awake: bool
     awake_at: datetime | None
     drained_at: datetime | None
     max_running: int | None
@@ -42,10 +41,8 @@ class QueueStats:
 
 
 def _capped(where: str) -> str:
-    return (
-        "(SELECT count(*) FROM ("
-        f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
-    )
+    rows = f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s"
+    return f"(SELECT count(*) FROM ({rows}) capped)"
 
 
 # Each priority is counted separately, along the index of the due jobs.
@@ -68,7 +65,7 @@ SELECT q.name,
   coalesce(r.running, 0) AS running,
   {_capped("handler = q.name AND state = 'failed'")} AS failed,
   {OLDEST_DUE} AS oldest_due,
-  q.paused_at IS NOT NULL AS paused, coalesce(a.awake, false), a.awake_at, a.drained_at,
+  q.paused_at IS NOT NULL AS paused, a.awake_at, a.drained_at,
   q.max_running, q.rate_limit,
   q.retired_at IS NOT NULL AS retired
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
@@ -96,11 +93,8 @@ _LIVE_AND_FAILED = "SELECT " + ", ".join(
 
 
 def totals(cap: int = 100_000) -> dict[str, int]:
-    """Return the number of jobs by state.
-
-    Pending, running and failed jobs are counted up to `cap`; completed jobs are counted in a small
-    table, and estimated as its remaining rows in a large one.
-    """
+    """Return the number of jobs by state, up to `cap`; completed jobs are counted in a small table,
+    and estimated as its remaining rows in a large one."""
     ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
     rows = estimate("tailrace_jobs_job")
     if rows < EXACT_BELOW:
@@ -158,76 +152,60 @@ class LastTick:
 
 def last_tick() -> LastTick:
     """Return the age and the process of the last tick."""
-    sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), by
-              FROM tailrace_jobs_pulse WHERE name = 'tick'"""
-    rows = query(sql)
+    age = f"extract(epoch FROM {clock.NOW} - at)"
+    rows = query(f"SELECT {age}, by FROM tailrace_jobs_pulse WHERE name = 'tick'")
     return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker with a recent heartbeat."""
+    """A worker with a recent heartbeat; facts that it does not report are empty or 0."""
 
     pulse: str
     queues: list[str]
     age: float
     """Seconds since its last heartbeat."""
-    facts: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Its Celery node name, which may not be unique."""
-        return str(self.facts.get("node") or self.pulse)
-
-    @property
-    def host(self) -> str:
-        return str(self.facts.get("host", ""))
-
-    @property
-    def pid(self) -> int | None:
-        """The id of its main process."""
-        return self.facts.get("pid")
-
-    @property
-    def concurrency(self) -> int:
-        """How many jobs of synchronous handlers it runs at once; 0 if unknown."""
-        return int(self.facts.get("concurrency", 0))
-
-    @property
-    def pool(self) -> str:
-        """The kind of its pool, e.g. prefork."""
-        return str(self.facts.get("pool", ""))
-
-    @property
-    def processes(self) -> list[dict[str, int]]:
-        """Id (`pid`) and memory (`memory`, bytes) of each process that runs jobs."""
-        return list(self.facts.get("processes", ()))
+    name: str
+    """Its Celery node name, which may not be unique."""
+    host: str
+    pid: int | None
+    """The id of its main process."""
+    concurrency: int
+    """How many jobs of synchronous handlers it runs at once."""
+    pool: str
+    """The kind of its pool, e.g. prefork."""
+    processes: list[dict[str, int]]
+    """Id (`pid`) and memory (`memory`, bytes) of each process that runs jobs."""
+    memory: int
+    """The resident memory of all its processes in bytes."""
+    started_at: datetime | None
+    code: str
+    """The version of its code: see `code_version`."""
 
     @property
     def process_ids(self) -> list[tuple[str, int]]:
         """Host and id of each process that runs jobs."""
         return [(self.host, process["pid"]) for process in self.processes]
 
-    @property
-    def memory(self) -> int:
-        """The resident memory of all its processes in bytes; 0 if unknown."""
-        children = sum(
-            process["memory"] for process in self.processes if process["pid"] != self.pid
-        )
-        return int(self.facts.get("memory", 0)) + children
 
-    @property
-    def started_at(self) -> datetime | None:
-        return _time(self.facts.get("started_at"))
-
-    @property
-    def code(self) -> str:
-        """The version of its code: see `code_version`."""
-        return str(self.facts.get("code", ""))
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+def _worker(pulse: str, queues: list[str], age: float, facts: dict[str, Any]) -> Worker:
+    pid, processes = facts.get("pid"), list(facts.get("processes", ()))
+    children = sum(process["memory"] for process in processes if process["pid"] != pid)
+    started_at = facts.get("started_at")
+    return Worker(
+        pulse,
+        queues,
+        age,
+        name=str(facts.get("node") or pulse),
+        host=str(facts.get("host", "")),
+        pid=pid,
+        concurrency=int(facts.get("concurrency", 0)),
+        pool=str(facts.get("pool", "")),
+        processes=processes,
+        memory=int(facts.get("memory", 0)) + children,
+        started_at=datetime.fromisoformat(started_at) if started_at else None,
+        code=str(facts.get("code", "")),
+    )
 
 
 _WORKERS = f"""
@@ -240,4 +218,4 @@ ORDER BY name LIMIT 1000
 
 def workers(within: float = WORKER_SECONDS) -> list[Worker]:
     """Return the workers with a heartbeat in the last `within` seconds."""
-    return [Worker(*row) for row in query(_WORKERS, within=within)]
+    return [_worker(*row) for row in query(_WORKERS, within=within)]

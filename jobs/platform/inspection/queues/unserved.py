@@ -19,8 +19,9 @@ from tailrace.jobs.handler import Handler
 from tailrace.jobs.platform.inspection.display.formatting import duration
 from tailrace.jobs.platform.inspection.queues import stats
 
-PATIENCE_SECONDS = 30
-"""How long a job may be due before its queue counts as unserved."""
+STALLED_SECONDS, PATIENCE_SECONDS = 10, 30
+"""After how long without progress a queue is shown as unserved (one without workers is a cause of
+the verdict), and after how long it is a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,9 @@ class UnservedQueue:
 
 
 _TOKENS = tokens_at(
-    clock.NOW,
-    tokens="a.tokens",
-    filled_at="a.tokens_at",
-    capacity="greatest(q.rate_limit, 1)",
+    clock.NOW, tokens="a.tokens", filled_at="a.tokens_at", capacity="greatest(q.rate_limit, 1)",
     rate="q.rate_limit",
-)
+)  # fmt: skip
 # Throughput is counted by the minute, so a settlement may be read as up to a minute later than it
 # was. Claims of the current drain are visible in the jobs that are running.
 _STALLED = f"""
@@ -74,9 +72,8 @@ def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
     """
     queues = []
     listening: list[str] | None = None
-    for name, max_running, running, last_claim, stalled, limited in query(
-        _STALLED, patience=patience
-    ):
+    rows = query(_STALLED, patience=patience)
+    for name, max_running, running, last_claim, stalled, limited in rows:
         handler = registry.find(name)
         if limited or stalled <= _patience(handler, running, patience):
             continue

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import OperationalError
@@ -74,8 +75,9 @@ def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
         "pk": terms.id, "event": terms.event, "handler": terms.queue, "state": terms.state,
         "routing_key": terms.key, "lane": terms.lane,
     }  # fmt: skip
-    if terms.queue:
-        _check_queue(terms.queue)
+    names = list(Queue.objects.values_list("pk", flat=True)) if terms.queue else []
+    if terms.queue and terms.queue not in names:
+        raise InvalidSearch(f"There is no queue {terms.queue!r}{did_you_mean(terms.queue, names)}")
     jobs = jobs.filter(**{name: value for name, value in columns.items() if value})
     between = _ids_between(terms.since, terms.until)
     if terms.since:
@@ -107,18 +109,8 @@ def _with_words_read(terms: Terms) -> tuple[Terms, str]:
     return terms, f'subject:"{words}" or error:"{words}"' if words else ""
 
 
-def _check_queue(name: str) -> None:
-    names = list(Queue.objects.values_list("pk", flat=True))
-    if name not in names:
-        raise InvalidSearch(f"There is no queue {name!r}{did_you_mean(name, names)}")
-
-
 def _ids_between(since: datetime | None, until: datetime | None) -> Between:
     """Return the lowest and the highest id that a job created in this time may have."""
-    first = _first_since(since - MARGIN) if since else 0
-    last = _first_since(until + MARGIN) - 1 if until else None
-    return first, last
-
-
-def _first_since(at: datetime) -> int:
-    return first_id_since("tailrace_jobs_job", "created_at", at)
+    first_since = partial(first_id_since, "tailrace_jobs_job", "created_at")
+    first = first_since(since - MARGIN) if since else 0
+    return first, first_since(until + MARGIN) - 1 if until else None

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.utils.dateparse import parse_date, parse_datetime
-
 from tailrace.db import clock
 from tailrace.db.row_ids import row_id
 from tailrace.db.times import in_utc
@@ -16,9 +14,9 @@ from tailrace.jobs.models.states import State
 
 MAX_LENGTH = 400
 MAX_TERMS = 10
-UNITS = {"m": 60, "h": 3600, "d": 86_400}
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TOKEN = re.compile(r'(?:([A-Za-z_][\w.]{0,60})([:=]))?(?:"([^"]{0,300})"|([^\s"]{1,300}))')
-_AGO = re.compile(r"(\d{1,5})([mhd])")
+_DURATION = re.compile(r"(\d{1,5})([smhd])")
 
 
 class InvalidSearch(ValueError):
@@ -111,17 +109,26 @@ def _state(name: str, value: str) -> str:
     return value
 
 
-def _time(name: str, value: str) -> datetime:
-    if match := _AGO.fullmatch(value):
-        return clock.now() - timedelta(seconds=int(match[1]) * UNITS[match[2]])
+def seconds(text: str) -> int | None:
+    """Return the seconds of a duration such as `2h` or `7d`; None if the text is no duration."""
+    match = _DURATION.fullmatch(text)
+    return int(match[1]) * UNITS[match[2]] if match else None
+
+
+def time_of(text: str) -> datetime | None:
+    """Return the time in the text, or None: in ISO 8601 (in UTC unless it has another time zone),
+    or a duration before now such as `2h`."""
+    if (duration := seconds(text)) is not None:
+        return clock.now() - timedelta(seconds=duration)
     try:
-        at = parse_datetime(value)
-        if at is None and (day := parse_date(value)):
-            at = datetime(day.year, day.month, day.day)
-        at = at and in_utc(at if at.tzinfo else at.replace(tzinfo=UTC))
+        at = datetime.fromisoformat(text)
+        return in_utc(at if at.tzinfo else at.replace(tzinfo=UTC))
     except ValueError:
-        at = None
-    if at is None:
+        return None
+
+
+def _time(name: str, value: str) -> datetime:
+    if (at := time_of(value)) is None:
         raise InvalidSearch(
             f"{name}: takes a time in UTC or a duration before now: {name}:2026-11-21T08:00,"
             f" {name}:2h or {name}:3d."

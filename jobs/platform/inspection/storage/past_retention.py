@@ -29,17 +29,11 @@ it is not overdue). The parameters are `retention()`."""
 
 
 def retention() -> dict[str, int]:
-    """Return the parameters of MOST_OVERDUE."""
-    return {
-        "days": settings.JOBS_RETENTION_DAYS,
-        "failed_days": settings.JOBS_FAILED_RETENTION_DAYS,
-    }
+    days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
+    return {"days": days, "failed_days": failed_days}
 
 
 def most_overdue() -> tuple[datetime, float] | None:
-    """Return when the most overdue job ended, and the seconds since its retention ended.
-
-    None if no job is overdue.
-    """
+    """Return when the most overdue job ended, and the seconds since its retention ended, if any."""
     rows = query(MOST_OVERDUE, **retention())
     return (rows[0][0], rows[0][1]) if rows and rows[0][1] > 0 else None

@@ -27,14 +27,11 @@ SELECT kind, name, pid, since, extract(epoch FROM {clock.NOW} - since)::float8, 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The oldest snapshot of this database and its holder."""
-
     kind: str
     """A session, a prepared transaction or a replication slot."""
     name: str
     """The application name of the session, or the name of the transaction or of the slot."""
     pid: int | None
-    """The server process of a session."""
     since: datetime | None
     seconds: float | None
     transactions: int

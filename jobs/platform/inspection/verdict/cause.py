@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import ClassVar
 
 from django.contrib.auth.models import User
 
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.queues import pools, stats
+from tailrace.jobs.platform.inspection.queues.pools import WorkerPool
+from tailrace.jobs.platform.inspection.queues.unserved import (
+    STALLED_SECONDS,
+    UnservedQueue,
+    unserved,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +23,13 @@ class Link:
     label: str
     view: str
     args: tuple[str | int, ...] = ()
-    query: str = ""
     permission: str = ""
+
+
+def admin_link(label: str, page: str, *args: str | int) -> Link:
+    """Return a link to a page of the admin of jobs, such as `queue_change`."""
+    permission = f"tailrace_jobs.view_{page.partition('_')[0]}"
+    return Link(label, f"admin:tailrace_jobs_{page}", args, permission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,34 @@ class Cause:
     """The code of the check that found it, e.g. `queue_paused`; set by the verdict."""
 
 
+class Facts:
+    """The data of one verdict. Each property is read when a check first uses it."""
+
+    @cached_property
+    def tick(self) -> stats.LastTick:
+        return stats.last_tick()
+
+    @cached_property
+    def unserved(self) -> list[UnservedQueue]:
+        return unserved(STALLED_SECONDS)
+
+    @cached_property
+    def pools(self) -> list[WorkerPool]:
+        workers, _jobs_without_worker = pools.pools()
+        return workers
+
+    @cached_property
+    def behind_full_pools(self) -> dict[str, list[WorkerPool]]:
+        """The workers of each queue whose workers are all full, by queue name."""
+        serving: dict[str, list[WorkerPool]] = {}
+        for pool in self.pools:
+            for name in pool.worker.queues:
+                serving.setdefault(name, []).append(pool)
+        return {
+            name: workers for name, workers in serving.items() if all(pool.full for pool in workers)
+        }
+
+
 class Check:
     """Finds the causes of one kind with bounded reads, and may fix them by a button."""
 
@@ -57,8 +97,5 @@ class Check:
         raise NotImplementedError
 
     def mend(self, user: User, subject: str) -> str:
-        """Fix the cause with this subject, and record that in the audit log.
-
-        Return a message for the user about what was done.
-        """
+        """Fix the cause with this subject, record that in the audit log, and return a message."""
         raise NotImplementedError

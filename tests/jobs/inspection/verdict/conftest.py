@@ -15,9 +15,9 @@ def _forgotten() -> Iterator[None]:
     """No verdict and no code of another test; the broker answers."""
     verdict.forget()
     worker_outdated.on_disk.forget()
-    broker._broker = None
+    broker.recent.forget()
     yield
-    broker._broker = None
+    broker.recent.forget()
     worker_outdated.on_disk.forget()
 
 

@@ -9,8 +9,7 @@ from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker
 from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection.display.formatting import count, when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 RECENT_SECONDS = 3600
 """Destinations whose last failure is older are not reported: their state is unknown."""
@@ -37,9 +36,9 @@ class BreakerOpen(Check):
     def causes(self, facts: Facts) -> list[Cause]:
         rows = query(_OPEN)
         causes = [_cause(*row) for row in rows[:MAX_NAMED]]
-        if more := len(rows) - MAX_NAMED:
+        if (more := len(rows) - MAX_NAMED) > 0:
             words = f"{count(more, 'more destination')} cannot be reached."
-            causes += [Cause(words, link=_link())] if more > 0 else []
+            causes.append(Cause(words, link=admin_link("Breakers", "breaker_changelist")))
         return causes
 
     def mend(self, user: User, subject: str) -> str:
@@ -62,18 +61,5 @@ def _cause(
         subject=name,
         since=failed_at,
         private=f"{name}: {error}",
-        link=_link(name),
+        link=admin_link("Its circuit breaker", "breaker_change", name),
     )
-
-
-def _link(name: str = "") -> Link:
-    if not name:
-        return Link(
-            "Breakers",
-            "admin:tailrace_jobs_breaker_changelist",
-            (),
-            "",
-            "tailrace_jobs.view_breaker",
-        )
-    view = "admin:tailrace_jobs_breaker_change"
-    return Link("Its circuit breaker", view, (name,), "", "tailrace_jobs.view_breaker")

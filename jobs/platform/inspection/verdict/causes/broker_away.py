@@ -1,6 +1,5 @@
 from tailrace.jobs.platform.inspection.broker import broker
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 
 class BrokerAway(Check):
@@ -12,9 +11,6 @@ class BrokerAway(Check):
     def causes(self, facts: Facts) -> list[Cause]:
         if broker() == "ok":
             return []
-        return [
-            Cause(
-                "The broker does not answer, so workers are not woken; no job is lost.",
-                advice="Start the broker, or correct BROKER_URL. The tick then wakes all queues.",
-            )
-        ]
+        words = "The broker does not answer, so workers are not woken; no job is lost."
+        advice = "Start the broker, or correct BROKER_URL. The tick then wakes all queues."
+        return [Cause(words, advice=advice)]

@@ -3,8 +3,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 LEAST_BYTES = 1024**3
 LEAST_SHARE = 0.02
@@ -17,18 +16,10 @@ class DiskFull(Check):
     rank = 90
 
     def causes(self, facts: Facts) -> list[Cause]:
-        disk = shutil.disk_usage(_existing(Path(settings.VAR_DIR)))
+        path = Path(settings.VAR_DIR)
+        disk = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
         if disk.free >= min(LEAST_BYTES, LEAST_SHARE * disk.total):
             return []
-        words = f"{disk.free / 1024**2:,.0f} MB of {disk.total / 1024**3:,.0f} GB are free"
-        return [
-            Cause(
-                f"The disk of this web server is nearly full: {words}.",
-                advice="Free some space, or move files to another disk.",
-            )
-        ]
-
-
-def _existing(path: Path) -> Path:
-    """Return the path if it exists, else its nearest parent that exists."""
-    return next(each for each in (path, *path.parents) if each.exists())
+        sizes = f"{disk.free / 1024**2:,.0f} MB of {disk.total / 1024**3:,.0f} GB are free"
+        words = f"The disk of this web server is nearly full: {sizes}."
+        return [Cause(words, advice="Free some space, or move files to another disk.")]

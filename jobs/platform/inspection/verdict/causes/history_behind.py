@@ -4,8 +4,7 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 HOURS = 2
 """Upkeep moves a finished job to the history within an hour, so two hours are late."""
@@ -34,21 +33,13 @@ class HistoryBehind(Check):
         [(last, today, oldest)] = query(_READ, days=settings.JOBS_RETENTION_DAYS)
         behind: list[Cause] = []
         if oldest:
-            behind.append(
-                Cause(
-                    "Finished jobs have not been moved to the history: one ended at"
-                    f" {when(oldest)}.",
-                    since=oldest,
-                    advice="Upkeep moves finished jobs to the history. If this time stays the same,"
-                    f" {_OWNER}",
-                )
-            )
+            words = "Finished jobs have not been moved to the history: "
+            words += f"one ended at {when(oldest)}."
+            advice = "Upkeep moves finished jobs to the history. If this time stays the same, "
+            behind.append(Cause(words, since=oldest, advice=advice + _OWNER))
         if last and last <= today:
-            behind.append(
-                Cause(
-                    f"The history of jobs has no partition for the days after {last}; partitions"
-                    " are created a week ahead.",
-                    advice=f"Finished jobs cannot be moved until it is created: {_OWNER}",
-                )
-            )
+            words = f"The history of jobs has no partition for the days after {last}; "
+            words += "partitions are created a week ahead."
+            advice = f"Finished jobs cannot be moved until it is created: {_OWNER}"
+            behind.append(Cause(words, advice=advice))
         return behind

@@ -3,8 +3,7 @@ from datetime import datetime
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.display.formatting import count, when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 RECENT_SECONDS = 3600
 MAX_COUNTED = 100
@@ -49,7 +48,5 @@ def _cause(name: str, failed: int, id: int, at: datetime, attempt: int, error: s
         subject=name,
         since=at,
         advice="Fix the error, then replay the job.",
-        link=Link(
-            f"Job {id}", "admin:tailrace_jobs_job_change", (id,), "", "tailrace_jobs.view_job"
-        ),
+        link=admin_link(f"Job {id}", "job_change", id),
     )

@@ -6,8 +6,7 @@ from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.display.formatting import count, duration, when
 from tailrace.jobs.platform.inspection.queues.pools import BUSY_SECONDS, RunningJob, WorkerPool
 from tailrace.jobs.platform.inspection.queues.stats import DUE, OLDEST_DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
 MAX_COUNTED = 1000
 MAX_NAMED = 3
@@ -42,7 +41,8 @@ class PoolFull(Check):
 def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause:
     jobs = [job for pool in pools for job in pool.jobs if job.occupies]
     processes = sum(pool.worker.concurrency for pool in pools)
-    since = max(_start_of_each_process(jobs).values())
+    # `jobs` are the oldest first, so this keeps the first job of each process.
+    since = max({job.process: job.since for job in reversed(jobs)}.values())
     due, oldest = sum(row[1] for row in rows), max(row[2] for row in rows)
     verb = "waits" if due == 1 else "wait"
     subject = f"All {processes:,} worker processes have"
@@ -57,7 +57,7 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause
         advice="Due jobs start when these jobs end. To run more jobs at once, start another"
         " worker.",
         command="celery -A tailrace.config worker -n worker2@%h",
-        link=Link("Running jobs of the workers", "workers", (), "", "tailrace_jobs.view_job"),
+        link=Link("Running jobs of the workers", "workers", (), "tailrace_jobs.view_job"),
     )
 
 

@@ -9,8 +9,7 @@ from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import resume
 from tailrace.jobs.platform.inspection.display.formatting import count, when
 from tailrace.jobs.platform.inspection.queues.stats import DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 MAX_COUNTED = 1000
 MAX_QUEUES = 20
@@ -49,11 +48,5 @@ def _cause(name: str, by: str, at: datetime, due: int) -> Cause:
         f"{name} was paused {by_whom}at {when(at)}; {count(due, 'due job', MAX_COUNTED)} {verb}.",
         subject=name,
         since=at,
-        link=Link(
-            f"Queue {name}",
-            "admin:tailrace_jobs_queue_change",
-            (name,),
-            "",
-            "tailrace_jobs.view_queue",
-        ),
+        link=admin_link(f"Queue {name}", "queue_change", name),
     )

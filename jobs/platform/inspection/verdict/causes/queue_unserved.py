@@ -1,10 +1,7 @@
 from tailrace.jobs.platform.inspection.display.formatting import count
-from tailrace.jobs.platform.inspection.queues.unserved import UnservedQueue
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.queues.unserved import PATIENCE_SECONDS, UnservedQueue
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
-PATIENCE_SECONDS = 30
-"""How long a queue with workers may make no progress."""
 MAX_NAMED = 5
 
 
@@ -31,7 +28,7 @@ def _without_worker(names: list[str]) -> Cause:
         subject=names[0],
         advice="Start a worker for these queues.",
         command=f"celery -A tailrace.config worker -n worker1@%h -Q {','.join(names)}",
-        link=_link(names[0]),
+        link=admin_link(f"Queue {names[0]}", "queue_change", names[0]),
     )
 
 
@@ -39,14 +36,5 @@ def _stuck(queue: UnservedQueue) -> Cause:
     return Cause(
         f"Due jobs of {queue.name} make no progress: {queue.reason}.",
         subject=queue.name,
-        link=_link(queue.name),
-    )
-
-
-def _link(name: str) -> Link:
-    return Link(
-        f"Queue {name}",
-        "admin:tailrace_jobs_queue_change",
-        (name,),
-        permission="tailrace_jobs.view_queue",
+        link=admin_link(f"Queue {queue.name}", "queue_change", queue.name),
     )

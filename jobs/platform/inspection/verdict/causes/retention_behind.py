@@ -1,7 +1,6 @@
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.storage.past_retention import most_overdue
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
 GRACE_SECONDS = 86_400
 """How long after the end of its retention a job may still exist."""
@@ -17,11 +16,7 @@ class RetentionBehind(Check):
         overdue = most_overdue()
         if overdue is None or overdue[1] <= GRACE_SECONDS:
             return []
-        ended_at = overdue[0]
-        return [
-            Cause(
-                f"Jobs past their retention have not been deleted: one ended at {when(ended_at)}.",
-                since=ended_at,
-                advice="Pruning is part of upkeep: look for prune.failed in the workers' logs.",
-            )
-        ]
+        at = overdue[0]
+        words = f"Jobs past their retention have not been deleted: one ended at {when(at)}."
+        advice = "Pruning is part of upkeep: look for prune.failed in the workers' logs."
+        return [Cause(words, since=at, advice=advice)]

@@ -5,8 +5,7 @@ from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
 
 MAX_NAMED = 20
 
@@ -41,11 +40,8 @@ def _retired(row: Schedule) -> Cause:
         since=row.retired_at,
         advice="If environment variables were missing then, run manage.py migrate with the"
         " variables of the workers. If the schedule is no longer needed, delete it.",
-        link=Link(
-            f"Schedule {row.name}", "admin:tailrace_jobs_schedule_change", (row.pk,), "",
-            "tailrace_jobs.view_schedule",
-        ),
-    )  # fmt: skip
+        link=admin_link(f"Schedule {row.name}", "schedule_change", row.pk),
+    )
 
 
 def _missing(name: str) -> Cause:
@@ -53,11 +49,5 @@ def _missing(name: str) -> Cause:
         f"The schedule {name} is missing: the code declares it, but its row was deleted.",
         subject=name,
         advice="celery beat restores it at its next start, and manage.py migrate does, too.",
-        link=Link(
-            "Schedules",
-            "admin:tailrace_jobs_schedule_changelist",
-            (),
-            "",
-            "tailrace_jobs.view_schedule",
-        ),
+        link=admin_link("Schedules", "schedule_changelist"),
     )

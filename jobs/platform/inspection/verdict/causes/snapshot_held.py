@@ -1,7 +1,6 @@
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.storage import Snapshot, oldest_snapshot
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
 HELD_SECONDS = 300
 LEAST_TRANSACTIONS = 10_000
@@ -27,19 +26,17 @@ def _is_harmful(snapshot: Snapshot) -> bool:
 
 def _cause(snapshot: Snapshot) -> Cause:
     since = f" since {when(snapshot.since)}" if snapshot.since else ""
-    advice = "End the session if it is not needed; it may be a backup or a long report."
-    if snapshot.kind != "session":
-        advice = f"Commit, roll back or drop the {snapshot.kind} if it is not needed."
+    advice = f"Commit, roll back or drop the {snapshot.kind} if it is not needed."
+    command = ""
+    if snapshot.kind == "session":
+        advice = "End the session if it is not needed; it may be a backup or a long report."
+        command = f'psql -c "SELECT pg_terminate_backend({snapshot.pid})"'
     return Cause(
         f"A {snapshot.kind} has held a snapshot{since}: changes of {snapshot.transactions:,}"
         " transactions since then cannot be vacuumed, so claims become slower and tables grow.",
         since=snapshot.since,
         advice=advice,
         private=f"It is the {snapshot.holder}.",
-        command=(
-            f'psql -c "SELECT pg_terminate_backend({snapshot.pid})"'
-            if snapshot.kind == "session"
-            else ""
-        ),
+        command=command,
         link=Link("Sizes of the tables", "storage"),
     )

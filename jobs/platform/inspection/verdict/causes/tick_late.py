@@ -2,8 +2,14 @@ from datetime import timedelta
 
 from tailrace.db import clock
 from tailrace.jobs.platform.inspection.display.formatting import duration
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
+
+_ALIVE = (
+    "Workers are alive, so their upkeep cannot reach the database or waits for a lock: look for"
+    " upkeep.failed in their logs."
+)
+_AWAY = "No worker was seen in the last 30 seconds. Start a worker: it runs the tick, too."
+_START = "celery -A tailrace.config worker -n worker1@%h"
 
 
 class TickLate(Check):
@@ -21,20 +27,7 @@ class TickLate(Check):
         if tick.age is not None:
             last = f"The last tick was {duration(tick.age)} ago"
             last += f", by {tick.by}" if tick.by else ""
-        return [
-            Cause(
-                f"{last}, so retries, schedules and the sweeper do not run.",
-                since=since,
-                advice=_advice(len(facts.pools)),
-                command="" if facts.pools else "celery -A tailrace.config worker -n worker1@%h",
-            )
-        ]
-
-
-def _advice(workers: int) -> str:
-    if not workers:
-        return "No worker was seen in the last 30 seconds. Start a worker: it runs the tick, too."
-    return (
-        "Workers are alive, so their upkeep cannot reach the database or waits for a lock: look for"
-        " upkeep.failed in their logs."
-    )
+        words = f"{last}, so retries, schedules and the sweeper do not run."
+        if facts.pools:
+            return [Cause(words, since=since, advice=_ALIVE)]
+        return [Cause(words, since=since, advice=_AWAY, command=_START)]

@@ -6,16 +6,15 @@ from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.queues.other_code import differs_since, workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.stats import Worker
 from tailrace.jobs.platform.inspection.recent import Recent
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
-from tailrace.jobs.platform.inspection.verdict.facts import Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
 
-PATIENCE_SECONDS = 600
+DEPLOY_SECONDS = 600
 """How long a deploy may take, during which workers of both versions run."""
 DISK_SECONDS = 60.0
 """How old the cached version of the code on disk may be: reading it takes 20 ms."""
 MAX_NAMED = 5
 
-on_disk = Recent(code_version, code_version)
+on_disk = Recent(code_version)
 
 
 class WorkerOutdated(Check):
@@ -31,7 +30,7 @@ class WorkerOutdated(Check):
         workers = workers_of_other_code((pool.worker for pool in facts.pools), code)
         if not workers:
             return []
-        deadline = database_now() - timedelta(seconds=PATIENCE_SECONDS)
+        deadline = database_now() - timedelta(seconds=DEPLOY_SECONDS)
         since = {worker.pulse: differs_since(worker, code) for worker in workers}
         outdated = [worker for worker in workers if since[worker.pulse] <= deadline]
         return [_cause(outdated, min(since.values()))] if outdated else []

@@ -1,7 +1,12 @@
-"""Format tables and lists of fields as plain text, for the commands."""
+"""Format tables and lists of fields as plain text, and check arguments, for the commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from django.core.management.base import CommandError
+
+from tailrace.environment.suggest import did_you_mean
+from tailrace.jobs.models import Queue
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -24,3 +29,11 @@ def fields(pairs: Iterable[tuple[str, Any]]) -> str:
     shown = [(name, value) for name, value in pairs if value not in (None, "", [], {})]
     width = max((len(name) for name, _value in shown), default=0)
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in shown)
+
+
+def queue_name(name: str) -> str:
+    """Return the name if a queue has it; raises CommandError with "did you mean"."""
+    names = list(Queue.objects.values_list("name", flat=True))
+    if name not in names:
+        raise CommandError(f"no queue is called {name!r}{did_you_mean(name, names)}")
+    return name
