@@ -11,8 +11,11 @@ from tailrace.db.pagination import InvalidCursor, decode, encode, older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.notifications.rendering.event_summary import EventSummary, summarize
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
+from tailrace.subscriptions.notifications.rendering.event_summary import (
+    EventSummary,
+    recorded_events,
+    summarize,
+)
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, page_of
 from tailrace.web.api.problems import not_found

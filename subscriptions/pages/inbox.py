@@ -20,8 +20,7 @@ from tailrace.db.pagination import older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.notifications.rendering.event_summary import summarize
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
+from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events, summarize
 from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
 
 PAGE = 30

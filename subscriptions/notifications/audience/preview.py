@@ -10,12 +10,11 @@ from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from tailrace.db import clock
 from tailrace.db.limits import time_limits
-from tailrace.db.query import query
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.models import EventSubscription
-from tailrace.subscriptions.notifications.audience.history import types_of
+from tailrace.subscriptions.notifications.audience.history import newest_events, types_of
 from tailrace.subscriptions.notifications.audience.resolve import events_of_subscription
 
 MAX_DAYS = 30
@@ -87,8 +86,7 @@ def _examine(
     """Fill `examined`, page by page from the newest event backwards."""
     login = subscription.user.get_username() if subscription.user else None
     deadline = time.monotonic() + MAX_SECONDS
-    rows = query(_NEWEST_EVENTS, types=types_of(subscription), limit=MAX_EVENTS, beyond=2**63 - 1)
-    ids = [id for (id,) in rows]
+    ids = [id for id, *_ in newest_events(types_of(subscription), MAX_EVENTS)]
     for offset in range(0, len(ids), PAGE_SIZE):
         page = Event.objects.filter(
             pk__in=ids[offset : offset + PAGE_SIZE],
@@ -108,15 +106,3 @@ def _examine(
         if offset + PAGE_SIZE >= MAX_EVENTS or time.monotonic() > deadline:
             return
     examined.since, examined.whole = start, True
-
-
-# Reads the index (type, id) once per type, so the cost does not grow with the history. With
-# `type = t.type` instead of row comparisons, the planner may choose the primary key, and then scans
-# the whole table for a type that has few events.
-_NEWEST_EVENTS = """
-SELECT id FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-  SELECT id FROM tailrace_events_event e
-  WHERE (e.type, e.id) > (t.type, 0) AND (e.type, e.id) < (t.type, %(beyond)s)
-  ORDER BY e.type DESC, e.id DESC LIMIT %(limit)s) AS newest
-ORDER BY id DESC LIMIT %(limit)s
-"""

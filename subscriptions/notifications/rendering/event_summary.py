@@ -1,10 +1,11 @@
-"""Short summaries of events for the lists of the API and the pages."""
+"""Read events, and summarize them for the lists of the API and the pages."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib.auth.models import User
 
+from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
@@ -26,6 +27,11 @@ class EventSummary(Out):
     def safe_link(self) -> str:
         """The link if it is an HTTP URL or a path of this site, else an empty text."""
         return self.link if self.link.startswith(("https://", "http://", "/")) else ""
+
+
+def recorded_events(ids: Iterable[int]) -> list[Recorded]:
+    """Return the events with these ids, ordered by id; deleted ones are missing."""
+    return list(map(Recorded.from_model, Event.objects.filter(pk__in=set(ids)).order_by("pk")))
 
 
 def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]:

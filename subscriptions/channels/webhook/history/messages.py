@@ -28,8 +28,8 @@ from tailrace.subscriptions.channels.webhook.operations.endpoints import lane_of
 from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
 from tailrace.subscriptions.channels.webhook.operations.send_test import SendTest
 from tailrace.subscriptions.models import Delivery, Endpoint, Notification
+from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
 from tailrace.subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20
