@@ -48,14 +48,9 @@ class InboxItemOut(Out):
 
 
 class UpTo(BaseModel):
-    up_to: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=2**63 - 1,
-            description="newest event seen; newer items stay unread",
-        ),
-    ] = None
+    up_to: int | None = Field(
+        None, ge=1, le=2**63 - 1, description="newest event seen; newer items stay unread"
+    )
 
 
 class Marked(Out):

@@ -1,7 +1,6 @@
 """Subscriptions to plans, for operators: enrol, change, past due, cancel and resume."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Annotated
 
 from django.contrib.auth.models import User
@@ -12,7 +11,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.subscriptions.api.plans import PlanSubscriptionOut
+from tailrace.subscriptions.api.plans import PlanSubscriptionOut, PlanSubscriptionRow
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.models.person import check_time_zone
 from tailrace.subscriptions.plans import status
@@ -64,31 +63,7 @@ class PlanChangeIn(In):
 
 
 class PlanReasonIn(In):
-    reason: Annotated[str, Field(max_length=300, description="for the audit trail")] = ""
-
-
-class PlanSubscriptionRow(Out):
-    """A subscription in a list, without its next runs."""
-
-    id: int
-    account: str
-    plan: str
-    status: str
-    grace_until: datetime | None
-    anchor_day: int
-    time_zone: str
-
-    @classmethod
-    def of(cls, row: PlanSubscription) -> "PlanSubscriptionRow":
-        return cls(
-            id=row.pk,
-            account=row.account.get_username(),
-            plan=row.plan.name,
-            status=row.status,
-            grace_until=row.grace_until,
-            anchor_day=row.anchor_day,
-            time_zone=row.time_zone,
-        )
+    reason: str = Field("", max_length=300, description="for the audit trail")
 
 
 @router.get(

@@ -14,14 +14,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db.pagination import older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
 from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events, summarize
-from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.web.pages.frame import PersonRequest, by_htmx, person_page, show
 
 PAGE = 30
 MAX_COUNTED = 100
@@ -61,8 +60,7 @@ class Position:
         return f"{'u' if self.unread else 'r'}_{self.at.isoformat()}_{self.id}"
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def my_inbox(request: PersonRequest) -> HttpResponse:
     """Show a page of the inboxes of the user and of the user's groups."""
     only = "unread" in request.GET
@@ -82,8 +80,7 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
     return show(request, "tailrace/subscriptions/pages/inbox/inbox.html", context)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def count(request: PersonRequest) -> HttpResponse:
     """Return the number of unread items, which every page reloads."""
     return HttpResponse(unread_badge(request))
@@ -111,8 +108,7 @@ def _newest(unread: QuerySet[InboxItem]) -> int:
     return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def read_all(request: PersonRequest) -> HttpResponse:
     """Mark all items as read, except items that arrived after the page was loaded."""
     marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
@@ -120,8 +116,7 @@ def read_all(request: PersonRequest) -> HttpResponse:
     return redirect("my_inbox")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
     """Mark an item as read or unread. Respond to htmx with the item, else redirect to the page."""
     rows = inbox.of(request.user).select_related("group")

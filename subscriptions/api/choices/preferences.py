@@ -11,12 +11,14 @@ from pydantic import BeforeValidator, Field
 from tailrace.subscriptions.channels.sms import confirmation
 from tailrace.subscriptions.models import Preferences
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.problems import Problem, wrong_field
+from tailrace.web.api.problems import wrong_field
 from tailrace.web.api.schemas import In, Out
 
 router = Router()
 CODE_COST = 5
 """A code counts as this number of requests towards the rate limit."""
+READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")
+CODE = Needs("subscriptions:write", cost=CODE_COST)
 
 TimeOfDay = Annotated[
     str,
@@ -50,21 +52,14 @@ class CodeIn(In):
     code: Annotated[str, Field(max_length=20, description="from the text message")]
 
 
-@router.get(
-    "", auth=Needs("subscriptions:read"), response=PreferencesOut, summary="Get preferences"
-)
+@router.get("", auth=READ, response=PreferencesOut, summary="Get preferences")
 def get_preferences(request: HttpRequest) -> PreferencesOut:
     user = caller(request).user
     row = Preferences.objects.filter(user=user).first()
     return PreferencesOut.model_validate(row or Preferences(user=user))
 
 
-@router.patch(
-    "",
-    auth=Needs("subscriptions:write"),
-    response=PreferencesOut,
-    summary="Change preferences",
-)
+@router.patch("", auth=WRITE, response=PreferencesOut, summary="Change preferences")
 def change_preferences(request: HttpRequest, body: PreferencesChange) -> PreferencesOut:
     user = caller(request).user
     with transaction.atomic():
@@ -78,26 +73,17 @@ def change_preferences(request: HttpRequest, body: PreferencesChange) -> Prefere
 
 
 @router.post(
-    "/phone/code",
-    auth=Needs("subscriptions:write", cost=CODE_COST),
-    response={202: PreferencesOut},
-    summary="Send a code to your phone",
+    "/phone/code", auth=CODE, response={202: PreferencesOut}, summary="Send a code to your phone"
 )
 def send_code(request: HttpRequest) -> Status[PreferencesOut]:
     """The code is sent as a text message, and confirms the number in your preferences."""
     user = caller(request).user
-    try:
-        confirmation.send_code(user)
-    except confirmation.PhoneError as error:
-        raise Problem(409, str(error)) from None
+    confirmation.send_code(user)
     return Status(202, PreferencesOut.model_validate(Preferences.objects.get(user=user)))
 
 
 @router.post(
-    "/phone/confirm",
-    auth=Needs("subscriptions:write", cost=CODE_COST),
-    response=PreferencesOut,
-    summary="Confirm your phone number",
+    "/phone/confirm", auth=CODE, response=PreferencesOut, summary="Confirm your phone number"
 )
 def confirm_phone(request: HttpRequest, body: CodeIn) -> PreferencesOut:
     """A code is valid for ten minutes and five tries."""

@@ -37,13 +37,10 @@ class EndpointIn(In):
     subject_pattern: SubjectPattern = ""
 
 
-class EndpointChange(In):
+class EndpointChange(EndpointIn):
     """The fields to change. Missing fields are not changed."""
 
     url: Url = ""
-    description: Description = ""
-    event_types: EventTypes = []
-    subject_pattern: SubjectPattern = ""
 
 
 class EndpointOut(Out):

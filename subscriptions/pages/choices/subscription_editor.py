@@ -10,7 +10,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.preview import COST, preview
@@ -19,7 +18,7 @@ from tailrace.subscriptions.notifications.preferences.options import Option
 from tailrace.subscriptions.notifications.rendering.event_summary import summarize
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.web.accounts import budget
-from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.web.pages.frame import PersonRequest, by_htmx, person_page, show
 
 PREVIEW_DAYS = 7
 PREVIEW_EVENTS = 5
@@ -56,8 +55,7 @@ class SubscriptionForm(forms.Form):
         return row
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def edit(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: save the subscription."""
     option = _option(request, request.POST if request.method == "POST" else request.GET)
@@ -71,8 +69,7 @@ def edit(request: PersonRequest) -> HttpResponse:
     return _saved_response(request, _option(request, request.POST))
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def show_preview(request: PersonRequest) -> HttpResponse:
     """Show the notifications that the form's subscription would have sent in the last days."""
     option = _option(request, request.POST)
@@ -162,19 +159,9 @@ def _show(
         "days": PREVIEW_DAYS,
         "dialog": dialog,
     }
-    if dialog:
-        return render(
-            request,
-            "tailrace/subscriptions/pages/subscriptions/subscription_form.html",
-            context,
-            status=status,
-        )
-    return show(
-        request,
-        "tailrace/subscriptions/pages/subscriptions/subscription_editor.html",
-        context,
-        status=status,
-    )
+    template = "subscription_form" if dialog else "subscription_editor"
+    path = f"tailrace/subscriptions/pages/subscriptions/{template}.html"
+    return (render if dialog else show)(request, path, context, status=status)
 
 
 def _saved_response(request: PersonRequest, option: Option) -> HttpResponse:
