@@ -70,9 +70,14 @@ def resume(ids: Sequence[int], by: User | None = None, reason: str = "") -> Move
 
 
 def _move(
-    ids: Sequence[int], set_to: str, where: str, action: Action, details: str,
-    by: User | None = None, unscheduled: str = "",
-) -> MoveResult:  # fmt: skip
+    ids: Sequence[int],
+    set_to: str,
+    where: str,
+    action: Action,
+    details: str,
+    by: User | None = None,
+    unscheduled: str = "",
+) -> MoveResult:
     """Update the subscriptions, and write their schedules, or remove them if there is a reason
     `unscheduled`."""
     with transaction.atomic():

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -13,9 +13,9 @@ from tailrace.db.query import database_now
 from tailrace.jobs.destinations import rate_limit
 from tailrace.jobs.enqueue import enqueue_many
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.mail.digest_windows import window_end
 from tailrace.subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.web.accounts.time_zones import zone_named
 
 Pace = EventSubscription.Pace
 DigestKey = tuple[RecipientKey, str]
@@ -39,13 +39,9 @@ def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
         (event, RecipientKey.parse(routing_key))
         for event, routing_key in jobs.values_list("event_id", "routing_key")
     }
-    in_digests = collected(events)
-    at_once, later, new = [], [], []
-    for recipient in recipients:
-        if (recipient.event_id, recipient.key) in mailed:
-            at_once.append(recipient)
-        elif (recipient.event_id, recipient.key) not in in_digests:
-            new.append(recipient)
+    at_once = [row for row in recipients if (row.event_id, row.key) in mailed]
+    known, later = mailed | collected(events), []
+    new = [row for row in recipients if (row.event_id, row.key) not in known]
     allowed = _allowed_at_once(new)
     for recipient in new:
         if recipient.pace != Pace.INSTANT:
@@ -126,6 +122,23 @@ def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetim
         (key, pace): window_end(time, pace, preferences.get(key.user_id or 0) or Preferences())
         for (key, pace), time in times.items()
     }
+
+
+def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
+    """Return the end of the window that contains `now` (aware): the next time of that pace.
+
+    Each day has exactly one such local time. If a change of clocks skips it, it is moved to later
+    by the skipped time; if it occurs twice, the first occurrence is used.
+    """
+    if pace == Pace.HOURLY:
+        return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    zone = zone_named(preferences.time_zone)
+    day = now.astimezone(zone).date()
+    if pace == Pace.WEEKLY:
+        day += timedelta((preferences.digest_weekday - day.weekday()) % 7)
+    next_day = day + timedelta(7 if pace == Pace.WEEKLY else 1)
+    ends = (datetime.combine(each, preferences.digest_at, zone) for each in (day, next_day))
+    return next(end for end in (at.astimezone(UTC) for at in ends) if end > now)
 
 
 def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:

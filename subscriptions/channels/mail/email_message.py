@@ -23,7 +23,7 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import Permanent
 from tailrace.net.sanitize import one_line, plain_breaks
 from tailrace.subscriptions.channels.mail import unsubscribe
-from tailrace.subscriptions.models import Digest
+from tailrace.subscriptions.models import Digest, Notification
 from tailrace.subscriptions.notifications.rendering.event_text import (
     EventText,
     plain_line,
@@ -38,6 +38,15 @@ log = structlog.get_logger(__name__)
 MAX_EVENTS = 20
 """The number of events that a digest shows; further events are only counted."""
 _BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
+
+
+def address_of(row: Notification | Digest) -> str:
+    """Return the mail address of the user or group; empty if the user is inactive or there is no
+    address."""
+    if row.user is not None:
+        return row.user.email if row.user.is_active else ""
+    address = getattr(row.group, "address", None)
+    return str(address.email) if address else ""
 
 
 def event_message(
@@ -159,22 +168,19 @@ def _rendered(template: str, context: dict[str, Any]) -> str:
 def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:
     root = f"<thread.{_hash(thread_of(event))}@{_host()}>"
     own_id = _hash(f"{job_id} {event.source} {event.source_id}")
+    try:
+        more = mail_headers_of(event)
+    except Exception:  # the mail is sent without these headers
+        log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
+        more = {}
     return {
-        **_own_headers(event),
+        **more,
         "Message-ID": f"<job.{job_id}.{own_id}@{_host()}>",
         "In-Reply-To": root,
         "References": root,
         "List-Id": f"{event.type} <{event.type}.{_host()}>",
         "X-Tailrace-Event-Type": event.type,
     }
-
-
-def _own_headers(event: Recorded) -> dict[str, str]:
-    try:
-        return mail_headers_of(event)
-    except Exception:  # the mail is sent without these headers
-        log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
-        return {}
 
 
 def _hash(text: str) -> str:

@@ -105,9 +105,13 @@ def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> E
         why = "; ".join(dict.fromkeys(_exclusion_reason(each, event, user) for each in cases))
         group = (case.group or "") if case.group_notified else ""
     return Explanation(
-        channel=key, notified=notified, why=why, role=case.role, group=group,
+        channel=key,
+        notified=notified,
+        why=why,
+        role=case.role,
         subscription_id=case.subscription_id,
-    )  # fmt: skip
+        group=group,
+    )
 
 
 _EXCLUDED = {
