@@ -39,6 +39,7 @@ PREVIEW_DAYS = 7.0
 class EventSubscriptionAdmin(ModelAdmin):
     """A row without user and group is a default: switch it off instead of deleting it."""
 
+    fields = ("event_type", "role", "user", "group", "channel", "state", "pace", "subject_pattern")
     list_display = ("event_type", "role", "receiver", "channel", "state", "subject_pattern")
     list_filter = ("channel", "state", "role")
     list_select_related = ("user", "group")

@@ -11,7 +11,19 @@ from tailrace.subscriptions.types import roles
 from tailrace.subscriptions.types.channel import all_channels, channel_choices
 
 
-class EventSubscription(models.Model):
+class ForUserOrGroup(models.Model):
+    """A row about a user or a group."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="+")
+
+    class Meta:
+        abstract = True
+
+
+class EventSubscription(ForUserOrGroup):
     """Whether a receiver is notified of events of a type, in a role, by a channel.
 
     The receiver is a user or a group. A row with neither is the default, which applies to users
@@ -30,16 +42,6 @@ class EventSubscription(models.Model):
 
     event_type = models.TextField(help_text="an event type, a family of types, or * for all")
     role = models.TextField(help_text="the receiver role, e.g. maintainer")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="subscriptions",
-    )
-    group = models.ForeignKey(
-        Group, models.CASCADE, null=True, blank=True, related_name="subscriptions"
-    )
     channel = models.TextField(choices=channel_choices)
     state = models.TextField(choices=State.choices, default=State.ON)
     pace = models.TextField(
