@@ -97,8 +97,7 @@ class EventSubscriptionAdmin(ModelAdmin):
 
 
 def _missed_deliveries(subscription: EventSubscription, days: str, viewer: User) -> dict[str, Any]:
-    """Return a preview of recent matching events and, unless `days` is empty, the number of missing
-    deliveries of the last `days` days."""
+    """Return a preview and, unless `days` is empty, the number of missing deliveries."""
     context: dict[str, Any] = {
         "preview": preview(subscription, PREVIEW_DAYS, viewer),
         "days": days or f"{PREVIEW_DAYS:g}",

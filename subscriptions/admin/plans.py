@@ -70,8 +70,7 @@ class PlanAdmin(ModelAdmin):
         return super().get_queryset(request).prefetch_related("jobs")
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Remove the action that deletes several plans: a plan with subscriptions cannot be
-        deleted."""
+        """Remove the action that deletes: a plan with subscriptions cannot be deleted."""
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:

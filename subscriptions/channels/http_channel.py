@@ -25,8 +25,7 @@ M = TypeVar("M", bound=HttpMessage)
 
 
 class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
-    """A channel that POSTs a message per job. A subclass implements `prepare`, and may override
-    `result_of`."""
+    """A channel that POSTs a message per job. A subclass implements `prepare`."""
 
     offered_like = "web"
     public_only: ClassVar[bool] = True
@@ -58,7 +57,6 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
 
 
 def message_id(job_id: int, event: Recorded) -> str:
-    """Return the id of the job's message. It is the same for each attempt and replay, so that
-    receivers recognize a repeated message."""
+    """Return the id of the job's message, the same for each attempt and replay."""
     identity = f"{job_id} {event.source} {event.source_id}"
     return f"msg_{job_id}_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

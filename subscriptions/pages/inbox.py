@@ -43,8 +43,7 @@ class Position:
 
     @classmethod
     def of(cls, text: str) -> "Position | None":
-        """Parse the result of `__str__`. Return None for an empty text; raise Http404 if the text
-        is invalid."""
+        """Parse the result of `__str__`, or None if it is empty. Raise Http404 if it is invalid."""
         if not text:
             return None
         match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
@@ -100,11 +99,8 @@ def _unread(unread: QuerySet[InboxItem]) -> str:
 
 
 def _newest(unread: QuerySet[InboxItem]) -> int:
-    """Return the id of the newest event among the unread items, or 0.
-
-    The id of the newest event of all would reveal when events were recorded that the user may not
-    read.
-    """
+    """Return the id of the newest event among the unread items, or 0. The newest id of all would
+    reveal events that the user may not read."""
     return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
 
 
@@ -169,7 +165,6 @@ def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:
 
 
 def _up_to(request: HttpRequest) -> int | None:
-    """Return the `up_to` of the form: the newest event that the user has seen. Later items stay
-    unread."""
+    """Return the `up_to` of the form: the newest event that the user has seen."""
     text = request.POST.get("up_to", "")
     return min(int(text), MAX_ID) if re.fullmatch("[0-9]{1,19}", text) else None

@@ -54,9 +54,7 @@ class EnrolmentResult:
 
 def enrol(enrolment: Enrolment, by: User | None = None) -> PlanSubscription | None:
     """Subscribe one account; return None if it already has a subscription, perhaps a cancelled one.
-
-    Raise EnrolmentError if the account cannot be enrolled.
-    """
+    Raise EnrolmentError."""
     ids = enrol_many([enrolment], by).subscriptions
     return PlanSubscription.objects.using(DATABASE).get(pk=ids[0]) if ids else None
 

@@ -47,8 +47,7 @@ def outdated() -> list[PlanJob]:
 
 
 def update() -> int:
-    """Update `installed` of the outdated jobs of plans, enqueue the rewriting of their plans, and
-    return the number of these jobs."""
+    """Update `installed` of outdated jobs, have their plans rewritten, and return their number."""
     with transaction.atomic():
         rows = outdated()
         if rows:

@@ -36,10 +36,8 @@ FROM (
 
 
 def keep(removed: Sequence[tuple[int, Schedule]]) -> None:
-    """Store the last runs of removed schedules, given as pairs of subscription id and schedule.
-
-    Call it after their waiting jobs were cancelled.
-    """
+    """Store the last runs of removed schedules (pairs of subscription id and schedule) whose
+    waiting jobs were cancelled."""
     execute(
         _KEEP,
         ids=[row.pk for _, row in removed],

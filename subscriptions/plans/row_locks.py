@@ -21,11 +21,8 @@ SELECT locked.* FROM restored, locked
 
 
 def lock(ids: Sequence[int]) -> list[PlanSubscription]:
-    """Lock these subscriptions in the order of their ids until the caller's transaction ends, and
-    return them.
-
-    Raise Blocked if another transaction locks one of them for more than ten seconds.
-    """
+    """Lock these subscriptions in the order of their ids, and return them. Raise Blocked if another
+    transaction locks one of them for more than ten seconds."""
     with locks.named(lambda: f"{len(ids)} subscriptions to plans, from {min(ids)} to {max(ids)}"):
         return _rows(_LOCK, ids=list(ids), **locks.params())
 

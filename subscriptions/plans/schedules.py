@@ -59,8 +59,7 @@ def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
 
 
 def remove_schedules_for(subscriptions: Sequence[PlanSubscription], reason: str) -> None:
-    """Remove the schedules of these subscriptions, and cancel their waiting jobs. The caller has
-    locked the subscriptions."""
+    """Remove the schedules of these locked subscriptions, and cancel their waiting jobs."""
     _remove(list(_stored(subscriptions).order_by("name").select_for_update()), reason)
 
 

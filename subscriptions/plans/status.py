@@ -56,8 +56,7 @@ def end_grace(ids: Sequence[int]) -> MoveResult:
 
 
 def cancel(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """Cancel subscriptions: remove their schedules, cancel waiting jobs, and ask running jobs to
-    stop."""
+    """Cancel subscriptions: remove their schedules, and cancel their jobs."""
     set_to, where = "status = 'cancelled', grace_until = NULL", "status <> 'cancelled'"
     why = "the subscription to the plan was cancelled"
     return _move(ids, set_to, where, Action.CANCELLED, reason, by, unscheduled=why)
@@ -78,8 +77,7 @@ def _move(
     by: User | None = None,
     unscheduled: str = "",
 ) -> MoveResult:
-    """Update the subscriptions, and write their schedules, or remove them if there is a reason
-    `unscheduled`."""
+    """Update the rows, and write their schedules, or remove them for the reason `unscheduled`."""
     with transaction.atomic():
         lock(ids)
         changed = update(set_to, where, ids)

@@ -57,8 +57,7 @@ def next_run(
 
 
 def _may_be_near(schedule: Schedule, now: datetime) -> bool:
-    """Return False if no day's regular time is within NEAR; then the cron expression need not be
-    evaluated."""
+    """Return False if no day's regular time is within NEAR: cheaper than the cron expression."""
     local = (now - schedule.offset).astimezone(ZoneInfo(schedule.time_zone))
     away = (WINDOW_START * 60 - local.hour * 60 - local.minute) % (24 * 60)
     return timedelta(minutes=away) <= NEAR + timedelta(hours=1)  # clocks may be set back an hour

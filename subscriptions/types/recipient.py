@@ -44,8 +44,7 @@ def address_id(routing_key: str) -> int:
 
 
 def first_job(routing_key: str) -> int:
-    """Return the id of the job whose message is sent again, or 0 if it is sent for the first
-    time."""
+    """Return the id of the job whose message is sent again, or 0 if it is a first one."""
     match routing_key.split(":"):
         case [_, _, _, _, "again", job, _] if job.isdecimal():
             return int(job)

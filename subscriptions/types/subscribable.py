@@ -27,8 +27,7 @@ class Subscribable:
     can_rss: ClassVar[bool] = False
     can_web: ClassVar[bool] = False
     default_pace: ClassVar[str] = "instant"
-    """The pace of default subscriptions of channels that have digests: `instant`, `hourly`,
-    `daily` or `weekly`."""
+    """The pace of default subscriptions by mail: `instant`, `hourly`, `daily` or `weekly`."""
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
@@ -119,8 +118,7 @@ def mail_headers_of(event: Recorded) -> dict[str, str]:
 
 
 def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] | None]:
-    """Return the additional context of the events' mail templates, by event id; None if it is
-    being fetched."""
+    """Return the additional context of the events' mails by event id; None: it is being fetched."""
     by_type: dict[Any, dict[int, Recorded]] = defaultdict(dict)
     for event in events:
         by_type[event.event_type][event.id] = event

@@ -127,8 +127,7 @@ def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetim
 def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
     """Return the end of the window that contains `now` (aware): the next time of that pace.
 
-    Each day has exactly one such local time. If a change of clocks skips it, it is moved to later
-    by the skipped time; if it occurs twice, the first occurrence is used.
+    If a change of clocks skips the time, it is later; if it occurs twice, the first counts.
     """
     if pace == Pace.HOURLY:
         return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
@@ -142,10 +141,8 @@ def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
 
 
 def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
-    """Create missing digests of these windows, and return the unsent ones, locked.
-
-    Because of the lock, no worker can mark a digest as sent before the new items are committed.
-    """
+    """Create missing digests of these windows, and return the unsent ones. They are locked, so that
+    no worker marks a digest as sent before the new items are committed."""
     Digest.objects.bulk_create(
         [
             Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
@@ -171,10 +168,7 @@ def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
 
 @transaction.atomic
 def mark_sent(digest: Digest, last_item: int) -> int:
-    """Mark a digest as sent, and move the items added after `last_item` to the next digest.
-
-    Return the number of moved items.
-    """
+    """Mark a digest as sent, and move the items after `last_item` to the next; return their number."""
     Digest.objects.select_for_update().get(pk=digest.pk)
     late = DigestItem.objects.filter(digest=digest, pk__gt=last_item)
     Digest.objects.filter(pk=digest.pk).update(sent_at=clock.now())

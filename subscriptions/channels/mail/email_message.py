@@ -41,8 +41,7 @@ _BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
 
 
 def address_of(row: Notification | Digest) -> str:
-    """Return the mail address of the user or group; empty if the user is inactive or there is no
-    address."""
+    """Return the mail address; empty if there is none or the user is inactive."""
     if row.user is not None:
         return row.user.email if row.user.is_active else ""
     address = getattr(row.group, "address", None)
@@ -77,10 +76,7 @@ def event_message(
 def digest_message(
     digest: Digest, events: Sequence[Recorded], *, address: str, unread: int = 0
 ) -> EmailMultiAlternatives:
-    """Return the mail of a digest: the number of events of each kind, and the first events.
-
-    `unread` is the number of further events, which are only counted.
-    """
+    """Return the mail of a digest. `unread` further events are only counted."""
     total = len(events) + unread
     plural = "" if total == 1 else "s"
     title = f"{digest.pace.capitalize()} digest: {total} event{plural}"

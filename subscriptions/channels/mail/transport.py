@@ -1,5 +1,4 @@
-"""The mail servers of this process: one from Django's EMAIL_* settings, and one from each entry of
-MORE_MAIL_SERVERS, which contains EMAIL_* settings."""
+"""The mail servers of this process: Django's EMAIL_* settings, and those in MORE_MAIL_SERVERS."""
 
 import os
 from collections.abc import Mapping

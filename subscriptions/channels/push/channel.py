@@ -136,7 +136,6 @@ def _json(value: Any) -> bytes:
 
 
 def _topic(event: Recorded) -> str:
-    """Return an id of the event's thread. A browser that was offline gets only the newest message
-    of each topic."""
+    """Return an id of the event's thread: an offline browser gets the newest message of each."""
     digest = hashlib.sha256(thread_of(event).encode(errors="replace")).digest()
     return base64.urlsafe_b64encode(digest)[:32].decode()

@@ -26,10 +26,7 @@ class TooManyFeeds(ValueError):
 
 
 def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
-    """Create a feed. Return it with its URL, which cannot be read again later.
-
-    Raise TooManyFeeds if the user has MAX_FEEDS feeds.
-    """
+    """Create a feed; return it and its URL, which cannot be read again. Raise TooManyFeeds."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with locked(user):
         if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:

@@ -30,8 +30,7 @@ class Left:
 
 
 def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
-    """Reserve these texts in one statement. A text is a user's id and a number; an empty number is
-    ignored."""
+    """Reserve these texts: pairs of a user's id and a number. Empty numbers are ignored."""
     counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
     return Left(take_from_window(counts, settings.SMS_PER_DAY, DAY_SECONDS))
 

@@ -22,8 +22,7 @@ def host_limit(url: str) -> tuple[str, float]:
 
 
 def wait_for(url: str) -> float:
-    """Count one message to the URL's site; return 0, or the seconds to wait if the rate limit is
-    reached."""
+    """Count one message to the URL's site; return the seconds to wait, 0 below its limit."""
     name, rate = host_limit(url)
     return rate_limit.take_token(f"{QUEUE}:{name}", rate, rate)
 

@@ -76,8 +76,7 @@ class ChallengeMessage(TypedDict):
 
 
 def webhook_id(job_id: int, routing_key: str, event: Recorded) -> str:
-    """Return the webhook-id of a job's message. If the job sends a message again, it is the id of
-    the first job's message."""
+    """Return the webhook-id of a job's message: a repeated message has that of the first job."""
     return message_id(first_job(routing_key) or job_id, event)
 
 
@@ -125,10 +124,7 @@ def body_of_challenge(challenge: str) -> bytes:
 
 
 def request_to(endpoint: Endpoint, id: str, body: bytes) -> Request:
-    """Return the request, signed with the endpoint's secret and its valid old secrets.
-
-    Raise DecryptionError if a secret cannot be decrypted.
-    """
+    """Return the request, signed with the valid secrets. Raise DecryptionError."""
     old = [secret for secret, _until in endpoint.old_secrets_at(clock.now())]
     signers = [signer(decrypt(secret)) for secret in (endpoint.secret, *old)]
     headers = {"content-type": "application/json", **signed_headers(id, body, *signers)}

@@ -22,8 +22,8 @@ def audiences(
 ) -> list[Recipient]:
     """Return the recipients of the events, sorted by event, channel and recipient.
 
-    `restricted` is the result of `readers_of` for these events; without it, it is called here.
-    With `only_login`, the only recipients are this user and groups.
+    `restricted` is the result of `readers_of`, if it was called. With `only_login`, the only
+    recipients are this user and groups.
     """
     facts = facts_of(events, restricted=restricted)
     _keep_login(facts, only_login)
@@ -38,11 +38,8 @@ def events_of_subscription(
     role: str | None = None,
     login: str | None = None,
 ) -> set[int]:
-    """Return the ids of the events that have a recipient because of the subscription.
-
-    Pass its `role`, so that no other role is called, and the `login` of its user, so that no other
-    receiver is looked up.
-    """
+    """Return the ids of the events that have a recipient because of the subscription. With its
+    `role` and the `login` of its user, nothing else is looked up."""
     facts = facts_of(events, role)
     _keep_login(facts, login)
     if not facts.receiver:

@@ -14,8 +14,7 @@ from tailrace.web.pages.frame import PersonRequest, person_page
 
 @person_page("POST")
 def add(request: PersonRequest) -> HttpResponse:
-    """Add the browser whose push subscription and `name` are in the JSON body. Respond 201, or 422
-    with an error."""
+    """Add the browser whose push subscription and `name` are in the JSON body: 201, or 422."""
     try:
         devices.add(request.user, *_push_subscription(request))
     except devices.DeviceError as error:

@@ -110,8 +110,7 @@ def _key(request: PersonRequest, option: Option) -> dict[str, Any]:
 
 def _inherited_subscription(request: PersonRequest, option: Option) -> EventSubscription | None:
     """Return an unsaved subscription with the settings that apply without an own row for this
-    option: the user's row for a wider topic, or the default. None if each type has its own
-    default."""
+    option. None if each type has its own default."""
     row = EventSubscription(**_key(request, option))
     source = option.default if option.exact or option.own is None else option.own
     if source is None and option.topic.is_wide:

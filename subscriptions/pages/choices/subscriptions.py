@@ -114,8 +114,7 @@ def _family(topics: list[Topic], search: Filter, chosen: set[str]) -> dict[str, 
 
 
 def _tables(request: PersonRequest, topics: list[Topic], search: Filter) -> dict[str, Any]:
-    """Return a table per topic, with roles as rows and channels as columns; empty tables are
-    omitted."""
+    """Return a table per topic, with roles as rows and channels as columns."""
     user_options = UserOptions(request.user, topics)
     notified = options.notified_roles(request.user)
     tables = []

@@ -42,13 +42,11 @@ HELD_BACK = "the endpoint failed: one message is tried from time to time, the ot
 
 @dataclass(slots=True)
 class Message:
-    """A message with its tries and its event.
-
-    The event is None if it was deleted, or if the endpoint's owner may no longer read it.
-    """
+    """A message with its tries and its event."""
 
     job: Job
     event: Recorded | None
+    """None if it was deleted, or if the endpoint's owner may no longer read it."""
     message_id: str
     again: list[Job] = field(default_factory=list)
     """The jobs that sent the message again, oldest first."""
@@ -138,8 +136,7 @@ def find(endpoint: Endpoint, id: int) -> Message | None:
 
 
 def describe(endpoint: Endpoint, jobs: Sequence[Job]) -> list[Message]:
-    """Return the messages of these first jobs, in the same order, with a constant number of
-    statements."""
+    """Return the messages of these first jobs, with a constant number of statements."""
     events = {event.id: event for event in recorded_events(job.event_id or 0 for job in jobs)}
     readable = may_read(endpoint.user, events.values())
     repeats = _repeats(jobs)

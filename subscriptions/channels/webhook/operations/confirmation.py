@@ -67,8 +67,7 @@ def _check(reply: Reply, challenge: str) -> None:
 
 
 def _is_answer(text: str, challenge: str) -> bool:
-    """Return whether the text contains only the challenge: a server that echoes every request does
-    not confirm."""
+    """Return whether the text contains only the challenge: an echo of the request does not."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

@@ -83,10 +83,8 @@ def create(
     event_types: Sequence[str] = (),
     subject_pattern: str = "",
 ) -> tuple[Endpoint, str]:
-    """Create an endpoint. Return it and its secret, which cannot be read again later.
-
-    Raise FilterError for a URL that is not allowed or an invalid filter, and TooManyEndpoints.
-    """
+    """Create an endpoint; return it and its secret, which cannot be read again. Raise FilterError
+    for a URL that is not allowed or an invalid filter, and TooManyEndpoints."""
     secret, url = new_secret(), _valid_url(url)
     event_types = filters.checked_types(event_types)
     subject_pattern = filters.checked_pattern(subject_pattern)
@@ -113,10 +111,7 @@ def change(
     event_types: Sequence[str] | None = None,
     subject_pattern: str | None = None,
 ) -> None:
-    """Change the URL, the description or the filter. Waiting messages are still sent.
-
-    Raise FilterError for a URL that is not allowed or an invalid filter.
-    """
+    """Change the values that are given, or raise FilterError. Waiting messages are still sent."""
     values = {
         "url": None if url is None else _valid_url(url),
         "description": None if description is None else description.strip(),
@@ -132,10 +127,7 @@ def change(
 
 
 def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Enqueue another challenge to the endpoint's URL.
-
-    Raise EndpointError if the URL needs no confirmation, and TooManyTests.
-    """
+    """Enqueue another challenge to the endpoint's URL, or raise EndpointError."""
     if endpoint.confirmed:
         raise EndpointError(f"endpoint {endpoint.pk} needs no confirmation")
     _take_test(endpoint)
@@ -221,10 +213,8 @@ def deliveries_of(endpoint: Endpoint) -> QuerySet[Delivery]:
 
 
 def replay(delivery: Delivery | Job, by: str = "its owner") -> int:
-    """Repeat a failed or cancelled delivery with the same webhook-id; return the id of its job.
-
-    Raise EndpointError if it cannot be repeated.
-    """
+    """Repeat a failed or cancelled delivery with the same webhook-id, or raise EndpointError.
+    Return the id of its job."""
     id = delivery.job_id if isinstance(delivery, Delivery) else delivery.pk
     if id is None:
         raise EndpointError("a test delivery has no job: send another test")
@@ -282,10 +272,8 @@ def delete(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def disable_failing(id: int, reason: str) -> bool:
-    """Disable the endpoint because of its replies, and mail its owner.
-
-    Return False if it is already disabled. Call it in a transaction.
-    """
+    """Disable the endpoint because of its replies, and mail its owner, in the caller's transaction.
+    Return False if it is already disabled."""
     rows = Endpoint.objects.filter(pk=id).exclude(state=State.DISABLED)
     changed = rows.update(state=State.DISABLED, reason=reason)
     if changed:
@@ -303,8 +291,7 @@ RETURNING id, failing_since <= {clock.NOW} - make_interval(days => %(days)s)
 
 
 def update_health(succeeded: set[int], failing: set[int]) -> set[int]:
-    """Record successes and failures of endpoints; return the ids of the endpoints that have failed
-    for FAILING_DAYS."""
+    """Record successes and failures; return the ids that have failed for FAILING_DAYS."""
     recovered = Endpoint.objects.filter(pk__in=succeeded, failing_since__isnull=False)
     recovered.update(failing_since=None)  # no statement for an empty set
     ids = sorted(failing)

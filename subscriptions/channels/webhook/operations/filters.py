@@ -79,10 +79,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def of_events(rows: Iterable[Endpoint], ids: Collection[int]) -> Callable[[Endpoint, int], bool]:
-    """Return a function that returns whether an endpoint's filter admits the event with this id.
-
-    The events are read once, and only if one of the endpoints has a filter.
-    """
+    """Return a function that returns whether an endpoint's filter admits the event with this id."""
     events: dict[int, tuple[str, str]] = {}
     if any(row.event_types or row.subject_pattern for row in rows):
         known = Event.objects.filter(pk__in=ids).values_list("id", "type", "subject")
