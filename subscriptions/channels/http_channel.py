@@ -1,8 +1,11 @@
 """The base class of channels that send over HTTP: webhooks, push services, the SMS service."""
 
 import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tailrace.events.publish import Recorded
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
@@ -11,6 +14,8 @@ from tailrace.jobs.handler import Backoff
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.models import Device, Endpoint
+from tailrace.subscriptions.types.recipient import Recipient
 
 
 @dataclass(slots=True)
@@ -22,6 +27,7 @@ class HttpMessage:
 
 
 M = TypeVar("M", bound=HttpMessage)
+R = TypeVar("R", Device, Endpoint)
 
 
 class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
@@ -54,6 +60,21 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
         if 300 <= status < 400:
             reason += ": redirects are not followed; set the new URL"
         return DeliveryResult(DeliveryStatus.REJECTED, reason)
+
+
+def addresses_of(
+    recipients: Iterable[Recipient], rows: Iterable[R]
+) -> Iterator[tuple[Recipient, R]]:
+    """Yield each recipient with each of its rows: devices or endpoints."""
+    by_user: dict[int, list[R]] = defaultdict(list)
+    for row in rows:
+        by_user[row.user_id].append(row)
+    yield from ((each, row) for each in recipients for row in by_user.get(each.user_id or 0, ()))
+
+
+def compact_json(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace")
 
 
 def message_id(job_id: int, event: Recorded) -> str:

@@ -168,7 +168,7 @@ def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
 
 @transaction.atomic
 def mark_sent(digest: Digest, last_item: int) -> int:
-    """Mark a digest as sent, and move the items after `last_item` to the next; return their number."""
+    """Mark a digest as sent, and move the items after `last_item` to the next; return how many."""
     Digest.objects.select_for_update().get(pk=digest.pk)
     late = DigestItem.objects.filter(digest=digest, pk__gt=last_item)
     Digest.objects.filter(pk=digest.pk).update(sent_at=clock.now())

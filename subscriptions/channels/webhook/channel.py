@@ -1,4 +1,3 @@
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from django.conf import settings
@@ -12,7 +11,7 @@ from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob
 from tailrace.net.encryption import DecryptionError
 from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
-from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, addresses_of
 from tailrace.subscriptions.channels.webhook import delivery_log
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE, host_limit
 from tailrace.subscriptions.channels.webhook.message import body_of, request_to, webhook_id
@@ -48,21 +47,15 @@ class Webhook(HttpChannel[HttpMessage]):
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
         """Yield one job per endpoint of each recipient, in the lane of the endpoint."""
         recipients = list(recipients)
-        endpoints_of: dict[int | None, list[Endpoint]] = defaultdict(list)
         rows = Endpoint.objects.filter(user__in={recipient.user_id for recipient in recipients})
         if settings.WEBHOOK_CONFIRM:
             rows = rows.filter(confirmed_url=F("url"))
-        for row in rows.exclude(state="disabled").order_by("id"):
-            endpoints_of[row.user_id].append(row)
-        wants = filters.of_events(
-            [row for group in endpoints_of.values() for row in group],
-            {recipient.event_id for recipient in recipients},
-        )
-        for recipient in recipients:
-            for row in endpoints_of[recipient.user_id]:
-                if wants(row, recipient.event_id):
-                    key = recipient.key.with_address("endpoint", row.pk)
-                    yield NewDelivery(recipient, key, endpoints.lane_of(row.pk))
+        live = list(rows.exclude(state="disabled").order_by("id"))
+        wants = filters.of_events(live, {recipient.event_id for recipient in recipients})
+        for recipient, row in addresses_of(recipients, live):
+            if wants(row, recipient.event_id):
+                key = recipient.key.with_address("endpoint", row.pk)
+                yield NewDelivery(recipient, key, endpoints.lane_of(row.pk))
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
         for endpoint, recipient in _sendable(jobs):
