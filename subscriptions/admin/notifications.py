@@ -141,7 +141,7 @@ class FeedAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.action(description="Revoke: the URLs stop working")
+    @admin.action(description="Revoke: the URLs stop working", permissions=["change"])
     def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
         """Revoke the selected feeds, and record each change."""
         revoked = list(feeds.filter(revoked_at=None))
@@ -149,8 +149,6 @@ class FeedAdmin(ModelAdmin):
             revoke_feed(feed)
         names = [(feed.pk, str(feed)) for feed in revoked]
         audit.record(request.user, Feed, "revoked", names, filter_in_words(request))
-
-    revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 
 
 @admin.register(Notification)

@@ -88,7 +88,7 @@ class PlanAdmin(ModelAdmin):
             job.installed = installed.is_installed(job.handler)
         formset.save()
 
-    @admin.action(description="Rewrite the schedules of all subscriptions")
+    @admin.action(description="Rewrite the schedules of all subscriptions", permissions=["change"])
     def rewrite_schedules(self, request: HttpRequest, plans: QuerySet[Plan]) -> None:
         """Enqueue jobs that correct the schedules of all subscriptions to these plans."""
         with transaction.atomic():
@@ -97,8 +97,6 @@ class PlanAdmin(ModelAdmin):
             chosen_by = filter_in_words(request)
             audit.record(request.user, Plan, "schedules rewritten", names, chosen_by)
         messages.success(request, "A job rewrites the schedules.")
-
-    rewrite_schedules.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 
     @display(description="jobs")
     def table(self, plan: Plan) -> str:

@@ -1,5 +1,7 @@
+from typing import Any
+
 from django.conf import settings
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
@@ -77,6 +79,12 @@ class EventSubscription(ForUserOrGroup):
                 name="tailrace_subscription_pace_of_mail",
             ),
         ]
+
+    @classmethod
+    def own_key(cls, user: User, event_type: str, role: str, channel: str) -> dict[str, Any]:
+        """Return the unique key of a user's own subscription."""
+        names = ("user", "group", "event_type", "role", "channel")
+        return dict(zip(names, (user, None, event_type, role, channel), strict=True))
 
     def __str__(self) -> str:
         return f"{self.event_type} · {self.role} · {self.receiver} · {self.channel}: {self.state}"

@@ -99,13 +99,8 @@ def _option(request: PersonRequest, query: QueryDict) -> Option:
 
 
 def _key(request: PersonRequest, option: Option) -> dict[str, Any]:
-    return {
-        "user": request.user,
-        "group": None,
-        "event_type": option.topic.name,
-        "role": option.role,
-        "channel": option.channel,
-    }
+    topic, role = option.topic.name, option.role
+    return EventSubscription.own_key(request.user, topic, role, option.channel)
 
 
 def _inherited_subscription(request: PersonRequest, option: Option) -> EventSubscription | None:
