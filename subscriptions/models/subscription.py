@@ -80,18 +80,18 @@ class EventSubscription(ForUserOrGroup):
             ),
         ]
 
-    @classmethod
-    def own_key(cls, user: User, event_type: str, role: str, channel: str) -> dict[str, Any]:
-        """Return the unique key of a user's own subscription."""
-        names = ("user", "group", "event_type", "role", "channel")
-        return dict(zip(names, (user, None, event_type, role, channel), strict=True))
-
     def __str__(self) -> str:
         return f"{self.event_type} · {self.role} · {self.receiver} · {self.channel}: {self.state}"
 
     @property
     def receiver(self) -> str:
         return str(self.user or self.group or "default")
+
+    @classmethod
+    def own_key(cls, user: User, event_type: str, role: str, channel: str) -> dict[str, Any]:
+        """Return the unique key of a user's own subscription."""
+        names = ("user", "group", "event_type", "role", "channel")
+        return dict(zip(names, (user, None, event_type, role, channel), strict=True))
 
     def clean(self) -> None:
         """Raise ValidationError for unknown names and meaningless combinations."""
