@@ -117,7 +117,10 @@ def change_plan(request: HttpRequest, id: int, body: PlanChangeIn) -> PlanSubscr
     within an hour. 409 if nothing changes, or if the subscription is cancelled."""
     plan = None if body.plan is None else _plan(body.plan)
     if body.time_zone is not None:
-        _check_zone(body.time_zone)
+        try:
+            check_time_zone(body.time_zone)
+        except ValidationError as error:
+            raise wrong_field("time_zone", error.messages[0]) from None
 
     def change(ids: list[int], by: User) -> status.MoveResult:
         day, zone = body.anchor_day, body.time_zone
@@ -166,13 +169,6 @@ def _plan(name: str) -> Plan:
         names = Plan.objects.values_list("name", flat=True)
         raise wrong_field("plan", f"no plan is called {name!r}{did_you_mean(name, names)}")
     return plan
-
-
-def _check_zone(name: str) -> None:
-    try:
-        check_time_zone(name)
-    except ValidationError as error:
-        raise wrong_field("time_zone", error.messages[0]) from None
 
 
 def _fault(index: int, field: str, detail: str) -> Fault:

@@ -274,7 +274,8 @@ def _show_list(
 
 def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> HttpResponse:
     before, name = request.GET.get("after", ""), request.GET.get("list", "")
-    if (before and not _is_id(before)) or (name and name not in message_list.LISTS):
+    is_id = before.isascii() and before.isdigit() and len(before) < 19
+    if (before and not is_id) or (name and name not in message_list.LISTS):
         raise Http404
     page, older = message_list.page_of(endpoint, PAGE, int(before or 0) or None, name)
     context = {
@@ -289,10 +290,6 @@ def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> H
         "tested": not before and endpoints.is_tested(endpoint),
     }
     return _show_tab(request, endpoint, "messages", context)
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _show_tab(

@@ -73,7 +73,8 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
         "older": str(Position.after(rows[-1])) if len(items) > PAGE else "",
         "query": "unread=" if only else "",
         "first": "after" not in request.GET,
-        "up_to": _newest(unread),
+        # The newest id of all events would reveal events that the user may not read.
+        "up_to": unread.aggregate(newest=Max("event_id"))["newest"] or 0,
         "groups": any(row.group_id for row in rows),
     }
     return show(request, "tailrace/subscriptions/pages/inbox/inbox.html", context)
@@ -96,12 +97,6 @@ def _unread(unread: QuerySet[InboxItem]) -> str:
     """Return the number of unread items as text: empty if it is 0, at most `99+`."""
     count = len(unread.values_list("pk")[:MAX_COUNTED])
     return "99+" if count >= MAX_COUNTED else str(count or "")
-
-
-def _newest(unread: QuerySet[InboxItem]) -> int:
-    """Return the id of the newest event among the unread items, or 0. The newest id of all would
-    reveal events that the user may not read."""
-    return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
 
 
 @person_page("POST")

@@ -139,6 +139,10 @@ def _why_url(event: Recorded) -> str:
 def _message(
     template: str, title: str, address: str, context: dict[str, Any], headers: dict[str, str]
 ) -> EmailMultiAlternatives:
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise Permanent(f"{one_line(address)!r} is not a mail address") from None
     context |= {"public_url": settings.PUBLIC_URL}
     headers |= _BULK
     if url := context["unsubscribe_url"]:
@@ -148,7 +152,7 @@ def _message(
         subject=title,
         body=_rendered(f"{template}.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[_valid_address(address)],
+        to=[address],
         headers={name: one_line(value) for name, value in headers.items()},
     )
     message.attach_alternative(_rendered(f"{template}.html", context), "text/html")
@@ -186,11 +190,3 @@ def _hash(text: str) -> str:
 def _host() -> str:
     host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
     return re.sub(r"[^A-Za-z0-9.-]", "-", host)
-
-
-def _valid_address(address: str) -> str:
-    try:
-        validate_email(address)
-    except ValidationError:
-        raise Permanent(f"{one_line(address)!r} is not a mail address") from None
-    return address

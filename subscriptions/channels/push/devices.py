@@ -28,7 +28,10 @@ def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
     base64url. A device of another user is transferred if its keys are the same; otherwise, and for
     invalid values, raise DeviceError.
     """
-    address = _valid_url(url)
+    try:
+        address = str(ssrf_guard.check_url(url.strip()))
+    except ssrf_guard.AddressRefused as error:
+        raise DeviceError(str(error)) from None
     _check_keys(p256dh, auth)
     with locked(user):
         device = Device.objects.select_for_update().filter(url=address).first()
@@ -67,13 +70,6 @@ def encrypt(device: Device, text: bytes) -> bytes:
         version="aes128gcm",
     )
     return encrypted
-
-
-def _valid_url(url: str) -> str:
-    try:
-        return str(ssrf_guard.check_url(url.strip()))
-    except ssrf_guard.AddressRefused as error:
-        raise DeviceError(str(error)) from None
 
 
 def _check_keys(p256dh: str, auth: str) -> None:

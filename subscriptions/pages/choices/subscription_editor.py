@@ -60,7 +60,9 @@ def edit(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: save the subscription."""
     option = _option(request, request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
-        return _show(request, option, SubscriptionForm(initial=_initial(option)))
+        own = option.exact or EventSubscription(state="default")
+        values = {"choice": own.state, "pace": own.pace, "subject_pattern": own.subject_pattern}
+        return _show(request, option, SubscriptionForm(initial=values))
     form = SubscriptionForm(request.POST)
     row = form.row(request, option)
     if form.errors:
@@ -124,13 +126,6 @@ def _preview(request: PersonRequest, row: EventSubscription | None) -> dict[str,
     result = preview(row, PREVIEW_DAYS, request.user)
     events = list(summarize(request.user, result.first[:PREVIEW_EVENTS]).values())
     return {"preview": result, "events": events, "more": result.count - len(events)}
-
-
-def _initial(option: Option) -> dict[str, str]:
-    own = option.exact
-    if own is None:
-        return {"choice": "default", "pace": Pace.INSTANT, "subject_pattern": ""}
-    return {"choice": own.state, "pace": own.pace, "subject_pattern": own.subject_pattern}
 
 
 def _save(request: PersonRequest, option: Option, row: EventSubscription | None) -> None:
