@@ -75,7 +75,7 @@ class PlanReasonIn(In):
 def list_plan_subscriptions(
     request: HttpRequest, params: Query[PageParams]
 ) -> Page[PlanSubscriptionRow]:
-    return newest_first(_subscriptions(), params, PlanSubscriptionRow.of)
+    return newest_first(_subscriptions(), params, PlanSubscriptionRow.model_validate)
 
 
 @router.post("", auth=WRITE, response=EnrolmentsOut, summary="Subscribe accounts to plans")

@@ -1,7 +1,7 @@
 """The plans, and the caller's own plan."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Router
@@ -43,9 +43,9 @@ class PlanSubscriptionRow(Out):
     """A subscription in a list, without its next runs."""
 
     id: int
-    account: str
+    account: Annotated[str, BeforeValidator(str)]
     """Login of the user."""
-    plan: str
+    plan: Annotated[str, BeforeValidator(str)]
     status: str
     """active, past_due or cancelled."""
     grace_until: datetime | None
@@ -54,19 +54,6 @@ class PlanSubscriptionRow(Out):
     """Day of the month of monthly jobs. 29 to 31 mean the last day of the month."""
     time_zone: str
 
-    @classmethod
-    def of(cls, row: PlanSubscription, **more: Any) -> Self:
-        return cls(
-            id=row.pk,
-            account=row.account.get_username(),
-            plan=row.plan.name,
-            status=row.status,
-            grace_until=row.grace_until,
-            anchor_day=row.anchor_day,
-            time_zone=row.time_zone,
-            **more,
-        )
-
 
 class PlanSubscriptionOut(PlanSubscriptionRow):
     """The plan of an account."""
@@ -74,12 +61,12 @@ class PlanSubscriptionOut(PlanSubscriptionRow):
     next_runs: list[NextRun]
 
     @classmethod
-    def of(cls, row: PlanSubscription, **more: Any) -> Self:
+    def of(cls, row: PlanSubscription) -> "PlanSubscriptionOut":
         runs = [
             NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
             for run in next_runs(row)
         ]
-        return super().of(row, next_runs=runs, **more)
+        return cls(**PlanSubscriptionRow.model_validate(row).model_dump(), next_runs=runs)
 
 
 @plans.get("", auth=READ, response=list[PlanOut], summary="List the plans")

@@ -20,23 +20,15 @@ CODE_COST = 5
 READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")
 CODE = Needs("subscriptions:write", cost=CODE_COST)
 
-TimeOfDay = Annotated[
-    str,
-    Field(
-        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
-        description="local time of daily and weekly digests, such as 08:00",
-    ),
-]
-Weekday = Annotated[int, Field(ge=0, le=6, description="day of weekly digests; 0 is Monday")]
-
 
 class PreferencesChange(In):
     """The fields to change. Missing fields are not changed."""
 
     time_zone: Annotated[str, Field(max_length=64, description="such as Europe/Berlin")] = "UTC"
-    digest_at: TimeOfDay = "08:00"
-    digest_weekday: Weekday = 0
-    phone: Annotated[str, Field(max_length=20, description="for texts, such as +4930123456")] = ""
+    digest_at: str = Field("08:00", pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$")
+    """Local time of daily and weekly digests, such as 08:00."""
+    digest_weekday: int = Field(0, ge=0, le=6, description="day of weekly digests; 0 is Monday")
+    phone: str = Field("", max_length=20, description="for texts, such as +4930123456")
 
 
 class PreferencesOut(Out):

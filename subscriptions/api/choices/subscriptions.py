@@ -13,7 +13,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.subscriptions.api.choices.options import Options, options_of
+from tailrace.subscriptions.api.choices.options import Choice, Options, options_of
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.preview import COST as PREVIEW_COST
 from tailrace.subscriptions.notifications.audience.preview import MAX_DAYS, preview
@@ -53,16 +53,11 @@ class SubscriptionChange(SubscriptionIn):
     channel: Name = ""
 
 
-class SubscriptionOut(Out):
+class SubscriptionOut(Choice):
     """A subscription of the user; it overrides the default."""
 
-    id: int
-    event_type: str
     role: str
     channel: str
-    state: str
-    pace: str
-    subject_pattern: str
 
 
 class PreviewOut(Out):

@@ -52,8 +52,10 @@ def facts_of(
     events: Iterable[Recorded],
     only_role: str | None = None,
     restricted: Mapping[int, Readers] | None = None,
+    only_login: str | None = None,
 ) -> Facts:
-    """Call the roles of the events' types, or only `only_role`, and return the facts.
+    """Call the roles of the events' types, or only `only_role`, and return the facts: of all users,
+    or only of the user `only_login`, and of groups.
 
     `restricted` is the result of `readers_of` for these events. Errors of a role are not caught.
     """
@@ -70,7 +72,11 @@ def facts_of(
         facts.published.append(
             (event.id, event.type, event.subject, event.actor, readers is not None)
         )
-        facts.receiver += _receivers(event, event.event_type, only_role)
+        facts.receiver += [
+            row
+            for row in _receivers(event, event.event_type, only_role)
+            if only_login is None or row[3] in (None, only_login)
+        ]
         if readers is not None:
             facts.reader += [(event.id, login, None) for login in {*readers.users, *readers_of_all}]
             facts.reader += [(event.id, None, group) for group in readers.groups]
