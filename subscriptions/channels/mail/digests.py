@@ -66,17 +66,10 @@ def collected(event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
 
 def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]:
     """Return by user the number of these mails that may be sent at once. Groups have no limit."""
-    counts = Counter(
-        recipient.key
-        for recipient in recipients
-        if recipient.user_id is not None and recipient.pace == Pace.INSTANT
-    )
-    allowed = rate_limit.take_from_window(
-        {f"mail:{key}": count for key, count in counts.items()},
-        settings.MAIL_BURST,
-        BURST_SECONDS,
-    )
-    return {key: allowed[f"mail:{key}"] for key in counts}
+    at_once = [row for row in recipients if row.user_id is not None and row.pace == Pace.INSTANT]
+    counts = Counter(f"mail:{row.key}" for row in at_once)
+    allowed = rate_limit.take_from_window(counts, settings.MAIL_BURST, BURST_SECONDS)
+    return {row.key: allowed[f"mail:{row.key}"] for row in at_once}
 
 
 def _add_items(recipients: Sequence[Recipient]) -> None:
@@ -89,30 +82,21 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
     # A digest may have been sent a moment ago: its items are added to the next window.
     if closed := {key: end for key, end in ends.items() if key not in digests}:
         digests |= _open_digests(_window_ends(closed))
-    DigestItem.objects.bulk_create(
-        [
-            DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)
-            for row in recipients
-        ],
-        ignore_conflicts=True,
-        batch_size=BATCH_SIZE,
-    )
+    items = [
+        DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)
+        for row in recipients
+    ]
+    DigestItem.objects.bulk_create(items, BATCH_SIZE, ignore_conflicts=True)
     enqueue_digests(list(digests.values()))
 
 
 def enqueue_digests(digests: Sequence[Digest]) -> int:
     """Enqueue one mail per digest, unless it has a job; return the number of new jobs."""
-    return enqueue_many(
-        "subscriptions.digest",
-        [
-            {
-                "payload": {"digest": digest.pk},
-                "due_at": digest.window_end,
-                "unique_key": str(digest.pk),
-            }
-            for digest in digests
-        ],
-    )
+    rows = [
+        {"payload": {"digest": row.pk}, "due_at": row.window_end, "unique_key": str(row.pk)}
+        for row in digests
+    ]
+    return enqueue_many("subscriptions.digest", rows)
 
 
 def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetime]:
@@ -143,14 +127,11 @@ def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
 def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
     """Create missing digests of these windows, and return the unsent ones. They are locked, so that
     no worker marks a digest as sent before the new items are committed."""
-    Digest.objects.bulk_create(
-        [
-            Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
-            for (key, pace), end in ends.items()
-        ],
-        ignore_conflicts=True,
-        batch_size=BATCH_SIZE,
-    )
+    new = [
+        Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
+        for (key, pace), end in ends.items()
+    ]
+    Digest.objects.bulk_create(new, BATCH_SIZE, ignore_conflicts=True)
     users = {key.user_id for key, _pace in ends if key.user_id}
     groups = {key.group_id for key, _pace in ends if key.group_id}
     unsent = Digest.objects.filter(window_end__in=set(ends.values()), sent_at=None).order_by("pk")

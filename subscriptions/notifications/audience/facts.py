@@ -59,22 +59,19 @@ def facts_of(
 
     `restricted` is the result of `readers_of` for these events. Errors of a role are not caught.
     """
-    facts = Facts()
-    events = [event for event in events if event.event_type is not None]
+    facts, events = Facts(), list(events)
+    types = {event.type: event.event_type for event in events if event.event_type is not None}
+    events = [event for event in events if event.type in types]
     restricted = readers_of(events) if restricted is None else restricted
     readers_of_all = readers_of_everything() if restricted else []
-    types: dict[str, type[EventType]] = {}
     for event in events:
-        if event.event_type is None:
-            continue
-        types[event.type] = event.event_type
         readers = restricted.get(event.id)
         facts.published.append(
             (event.id, event.type, event.subject, event.actor, readers is not None)
         )
         facts.receiver += [
             row
-            for row in _receivers(event, event.event_type, only_role)
+            for row in _receivers(event, types[event.type], only_role)
             if only_login is None or row[3] in (None, only_login)
         ]
         if readers is not None:

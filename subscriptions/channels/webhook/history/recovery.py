@@ -170,13 +170,11 @@ def _send_unsent(endpoint: Endpoint, events: Sequence[Recorded]) -> int:
     missing = [row for row in recipients if row.event_id not in with_message]
     write_notifications(missing)
     lane = lane_of(endpoint.pk)
-    return enqueue_many(
-        QUEUE,
-        [
-            {"event_id": row.event_id, "routing_key": _key(endpoint, row), "lane": lane}
-            for row in missing
-        ],
-    )
+    jobs = [
+        {"event_id": row.event_id, "routing_key": _key(endpoint, row), "lane": lane}
+        for row in missing
+    ]
+    return enqueue_many(QUEUE, jobs)
 
 
 def _key(endpoint: Endpoint, row: Recipient) -> str:
