@@ -107,8 +107,7 @@ class DeliveriesAreKeptInTime(_RowsToDelete):
 
 
 class DigestsAreOwed(Invariant):
-    """An unsent digest whose window has ended has a job, or had one that failed or was cancelled,
-    which operators see."""
+    """An unsent digest whose window has ended has a job, even if it failed or was cancelled."""
 
     name = "subscriptions.digests_are_owed"
     every = 60

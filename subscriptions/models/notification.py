@@ -34,10 +34,8 @@ class Notification(ForUserOrGroup):
 
 
 class InboxItem(ForUserOrGroup):
-    """The newest event about one thing, in the inbox of a user or a group.
-
-    A newer event about the same thing replaces the older one, and the item becomes unread.
-    """
+    """The newest event about one thing, in the inbox of a user or a group. A newer event replaces
+    the older one, and the item becomes unread."""
 
     thing = models.TextField(help_text="what the events are about: a request, a build …")
     event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)

@@ -26,11 +26,8 @@ class ForUserOrGroup(models.Model):
 
 
 class EventSubscription(ForUserOrGroup):
-    """Whether a receiver is notified of events of a type, in a role, by a channel.
-
-    The receiver is a user or a group. A row with neither is the default, which applies to users
-    and groups without a row of their own.
-    """
+    """Whether a receiver is notified of events of a type, in a role, by a channel. A row without
+    user and group is the default of those without a row of their own."""
 
     class State(models.TextChoices):
         ON = "on"

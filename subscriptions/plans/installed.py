@@ -16,10 +16,7 @@ from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 def problem(handler: str) -> str:
-    """Return why plans cannot have this handler, or an empty text.
-
-    A handler that is not installed is no problem: its schedules are created when it is installed.
-    """
+    """Return why plans cannot have this handler; empty also for one that is not installed yet."""
     if not is_known(handler):
         return ""
     return why_not(handler, AccountPayload(account=1).model_dump())

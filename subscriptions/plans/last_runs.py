@@ -1,7 +1,5 @@
-"""Keep the last runs of jobs whose schedules were removed from a subscription.
-
-So no job runs twice in a period when a subscription is resumed or when a plan gets a job back.
-"""
+"""Keep the last runs of jobs whose schedules were removed from a subscription, so that no job runs
+twice in a period when a subscription is resumed or when a plan gets a job back."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -63,10 +63,7 @@ def enqueue_for(plans: Sequence[int]) -> None:
 
 
 def rewrite_piece(plan: int) -> int:
-    """Rewrite the schedules of the next PIECE subscriptions of the plan.
-
-    Return their number, or 0 if all subscriptions are finished.
-    """
+    """Rewrite the schedules of the next PIECE subscriptions of the plan; return how many."""
     with transaction.atomic():
         plans = Plan.objects.using(DATABASE).filter(pk=plan).values_list("rewrite_after", flat=True)
         after = plans.first()

@@ -124,8 +124,8 @@ def _difference(old: PlanSubscription, new: PlanSubscription, plans: Mapping[int
 def _result(
     ids: Sequence[int], changed: Sequence[PlanSubscription], unchanged_reason: str = ""
 ) -> MoveResult:
-    """Return the result for these ids. A subscription that was not changed is refused because of
-    its status, or with `unchanged_reason` if it is given and the subscription is not cancelled."""
+    """Return the result. A subscription that was not changed is refused because of its status, or
+    with `unchanged_reason` if it is given and the subscription is not cancelled."""
     done = {row.pk for row in changed}
     others = [id for id in ids if id not in done]
     rows = PlanSubscription.objects.using(DATABASE).filter(pk__in=others) if others else []

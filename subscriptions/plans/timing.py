@@ -24,10 +24,7 @@ LAST_DAYS = 29
 
 
 def cron_of(frequency: str, anchor_day: int) -> str:
-    """Return the cron expression of the start of the window.
-
-    Anchor day 1 means Monday, 7 Sunday, 8 Monday again …
-    """
+    """Return the cron expression of the window's start. Anchor day 1 is Monday, 8 Monday again …"""
     if frequency == PlanJob.Frequency.DAILY:
         days = "* * *"
     elif frequency == PlanJob.Frequency.WEEKLY:

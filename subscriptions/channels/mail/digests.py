@@ -27,11 +27,8 @@ BATCH_SIZE = 1000
 
 
 def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
-    """Add events to digests where no single mail is to be sent; return the other recipients.
-
-    Runs in the caller's transaction. Safe to repeat: a repeated recipient is neither added nor
-    counted again.
-    """
+    """Add events to digests where no single mail is to be sent; return the other recipients. Safe
+    to repeat: a repeated recipient is neither added nor counted again."""
     # An earlier attempt may have created jobs of mails, and items of digests.
     events = {recipient.event_id for recipient in recipients}
     jobs = Job.objects.filter(event_id__in=events, handler="subscriptions.mail")

@@ -23,8 +23,7 @@ from tailrace.subscriptions.types.recipient import Recipient
 TRIES_IF_REFUSED = 3
 """Attempts if the endpoint replies with a 4xx other than 408, 410 or 429."""
 HELD_SECONDS, LONGEST_HELD_SECONDS = 300.0, 86_400.0
-"""The snooze of a job of a paused endpoint, which doubles each time: the first, and the maximum. A
-resumed endpoint's jobs become due at once."""
+"""The snooze of a job of a paused endpoint, which doubles each time: the first, and the maximum."""
 
 
 class Webhook(HttpChannel[HttpMessage]):

@@ -18,12 +18,8 @@ Attempts = Sequence[Sent[HttpMessage]]
 
 
 def record(deliveries: Attempts) -> None:
-    """Store these attempts, whose jobs have outcomes.
-
-    Endpoints that replied 410 or have failed for too long are disabled, and their jobs cancelled.
-    Call it in a transaction: it locks the endpoints, so that they cannot be deleted at the same
-    time.
-    """
+    """Store these attempts, whose jobs have outcomes; disable endpoints that replied 410 or have
+    failed for too long. Call it in a transaction: it locks the endpoints."""
     by_endpoint: dict[int, list[Sent[HttpMessage]]] = defaultdict(list)
     for delivery in deliveries:
         by_endpoint[address_id(delivery.job.routing_key)].append(delivery)

@@ -1,7 +1,4 @@
-"""Explain to a user, channel by channel, why they were notified of an event, or why not.
-
-The statement is the one that finds recipients (see sql.py), without its exclusions.
-"""
+"""Explain to a user, channel by channel, why they were notified of an event, or why not."""
 
 from dataclasses import dataclass
 

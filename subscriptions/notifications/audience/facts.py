@@ -25,8 +25,8 @@ COLUMNS = {
     "topic": "type text, name text, depth int",
     "offered": "type text, channel text",
 }
-"""The tables of facts in the statements, and their columns. A topic's `depth` is 0 for the type's
-own name, 1 for its nearest family …"""
+"""The tables of facts in the statements. A topic's `depth` is 0 for the type's own name, 1 for its
+nearest family …"""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,5 @@
-"""Find the recipients of events, with channel and role; and the events of a subscription.
-
-Both use the same definition (see sql.py): the roles' own queries, then one statement for any
-number of events and recipients.
-"""
+"""Find the recipients of events, with channel and role; and the events of a subscription. Both use
+the roles' own queries, then one statement (see sql.py) for any number of events."""
 
 from collections.abc import Iterable, Mapping
 

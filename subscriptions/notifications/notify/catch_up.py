@@ -32,11 +32,8 @@ def catch_up(
     subscription: EventSubscription, since: datetime, until: datetime | None = None, *,
     deliver: bool = False,
 ) -> CatchUp:  # fmt: skip
-    """Count the subscription's missing deliveries of the events recorded in [since, until).
-
-    With `deliver`, enqueue them; this is safe to repeat. The roles are the current ones. Raise
-    ValueError if `since` is before the period for which jobs are kept.
-    """
+    """Count the missing deliveries of the events in [since, until), by the current roles, and
+    `deliver` them; safe to repeat. Raise ValueError if jobs are not kept since then."""
     now = database_now()
     until = until or now
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)

@@ -1,7 +1,5 @@
-"""Switch a channel off for some topics with one click, and undo it with another.
-
-The settings before are in a signed text, the undo token; the database does not store them.
-"""
+"""Switch a channel off for some topics with one click, and undo it with another. The settings
+before are in a signed text, the undo token; the database does not store them."""
 
 from collections.abc import Sequence
 
@@ -23,10 +21,8 @@ _Setting = tuple[str, str, str]
 
 @transaction.atomic
 def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
-    """Switch the channel off for each event type and role. Safe to repeat.
-
-    Return the undo token, or an empty text if the channel was off for all of them.
-    """
+    """Switch the channel off for each event type and role; safe to repeat. Return the undo token,
+    or an empty text if the channel was off for all of them."""
     before: list[tuple[str, str, _Setting | None]] = []
     for event_type, role in topics:
         key = EventSubscription.own_key(user, event_type, role, channel)
@@ -42,9 +38,7 @@ def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
 @transaction.atomic
 def unmute(user: User, undo: str) -> bool:
     """Restore the settings in the undo token, except settings that were changed after muting.
-
-    Return False if the token is invalid, expired, or belongs to another user.
-    """
+    Return False if the token is invalid, expired, or belongs to another user."""
     try:
         owner, channel, before = signing.loads(undo, salt=_SALT, max_age=MAX_AGE)
     except signing.BadSignature:

@@ -45,8 +45,7 @@ class Filter:
 
 @person_page("GET")
 def my_subscriptions(request: PersonRequest) -> HttpResponse:
-    """List all families. Open are the family in `?open=`, and the matches of a filter if they are
-    at most MAX_OPEN."""
+    """List all families. `?open=` is open, and so are at most MAX_OPEN matches of a filter."""
     search = Filter.of(request)
     families = [family for family in _families(request, search) if family["topics"]]
     for family in families:

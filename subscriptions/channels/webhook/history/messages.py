@@ -170,8 +170,8 @@ def body(endpoint: Endpoint, message: Message) -> str:
 def resend(endpoint: Endpoint, message: Message, by: User) -> None:
     """Send a message again with the same webhook-id, or raise EndpointError.
 
-    A waiting message is tried now. A failed, cancelled or skipped message gets all of its attempts
-    again. A delivered message gets another job, at most MAX_AGAIN times.
+    A waiting message is tried now, a failed, cancelled or skipped one gets all of its attempts
+    again, a delivered one another job, at most MAX_AGAIN times.
     """
     if message.is_test:
         raise EndpointError("a test cannot be sent again: send another test")

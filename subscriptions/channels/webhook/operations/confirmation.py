@@ -1,8 +1,5 @@
-"""Confirm that the owner of a URL wants to receive an endpoint's messages (WEBHOOK_CONFIRM).
-
-A challenge is sent to the URL, which has to reply with it. An endpoint is confirmed until its URL
-changes.
-"""
+"""Confirm that the owner of a URL wants an endpoint's messages (WEBHOOK_CONFIRM): the URL has to
+reply with a challenge. An endpoint is confirmed until its URL changes."""
 
 import json
 import secrets

@@ -1,7 +1,4 @@
-"""The filter of an endpoint: the event types and subjects that it receives.
-
-A filter restricts the notifications of the user's subscriptions; it never adds any.
-"""
+"""The filter of an endpoint: which notifications of the user's subscriptions it receives."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,9 +30,7 @@ def sent_types() -> list[type[EventType]]:
 
 def checked_types(names: Sequence[str]) -> list[str]:
     """Return the names, sorted and without duplicates; an empty list (all types) if `*` is in it.
-
-    Raise FilterError for a name that is no event type or family that can be sent to webhooks.
-    """
+    Raise FilterError for a name that is no event type or family that is sent to webhooks."""
     names = sorted({name.strip() for name in names} - {""})
     if EVERYTHING in names:
         return []
