@@ -1,13 +1,6 @@
 """The REST API of subscriptions, one module per resource."""
 
-from tailrace.subscriptions.api import (
-    endpoints,
-    events,
-    feeds,
-    inbox,
-    plan_subscriptions,
-    plans,
-)
+from tailrace.subscriptions.api import endpoints, events, feeds, inbox, plan_subscriptions, plans
 from tailrace.subscriptions.api.choices import blocks, preferences, subscriptions
 from tailrace.subscriptions.api.webhook_messages import webhooks
 from tailrace.subscriptions.channels.rss.feeds import TooManyFeeds

@@ -88,7 +88,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
     )
     phones = dict(preferences.values_list("user_id", "phone"))
     # A job is counted only when it is claimed for the first time.
-    left = limits.within_a_day(
+    may_send = limits.within_a_day(
         (recipient.user_id, phones.get(recipient.user_id, ""))
         for recipient in recipients
         if recipient.job.claim_no == 1
@@ -98,7 +98,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
             recipient.job.outcome = Cancel("text messages are not set up: SMS_URL")
         elif not (phone := phones.get(recipient.user_id, "")):
             recipient.job.skip("the recipient no longer has a confirmed phone number")
-        elif recipient.job.claim_no == 1 and not left.take(recipient.user_id, phone):
+        elif recipient.job.claim_no == 1 and not may_send(recipient.user_id, phone):
             recipient.job.skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         else:
             yield recipient, phone

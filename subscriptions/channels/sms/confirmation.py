@@ -128,7 +128,7 @@ def _new_code(job: ClaimedJob) -> Request:
         row = PhoneCode.objects.select_for_update().filter(user=job.payload.user).first()
         if row is None:
             raise Skip("the number was confirmed, or the user was deleted")
-        if not limits.within_a_day([(row.user_id, row.phone)]).take(row.user_id, row.phone):
+        if not limits.within_a_day([(row.user_id, row.phone)])(row.user_id, row.phone):
             raise Skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         row.code_hash, row.tries, row.try_after = _hash(row.user_id, row.phone, code), 0, None
