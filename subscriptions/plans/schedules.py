@@ -11,6 +11,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db.models import QuerySet
 from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from tailrace.db.query import database_now, query
 from tailrace.jobs.models import Schedule
@@ -80,14 +81,9 @@ def next_runs(subscription: PlanSubscription) -> list[NextRun]:
     return sorted(runs, key=lambda run: (run.at, run.job.handler))
 
 
-def connect() -> None:
-    """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
-    post_delete.connect(
-        _remove_after_delete, PlanSubscription, dispatch_uid="subscriptions.plan_schedules"
-    )
-
-
+@receiver(post_delete, sender=PlanSubscription, dispatch_uid="subscriptions.plan_schedules")
 def _remove_after_delete(instance: PlanSubscription, **kwargs: Any) -> None:
+    """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
     remove_of_owners([owner_of(instance.pk)])
 
 

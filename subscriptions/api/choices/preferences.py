@@ -3,6 +3,7 @@
 from datetime import time
 from typing import Annotated
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router, Status
@@ -46,9 +47,7 @@ class CodeIn(In):
 
 @router.get("", auth=READ, response=PreferencesOut, summary="Get preferences")
 def get_preferences(request: HttpRequest) -> PreferencesOut:
-    user = caller(request).user
-    row = Preferences.objects.filter(user=user).first()
-    return PreferencesOut.model_validate(row or Preferences(user=user))
+    return _preferences(caller(request).user)
 
 
 @router.patch("", auth=WRITE, response=PreferencesOut, summary="Change preferences")
@@ -71,7 +70,7 @@ def send_code(request: HttpRequest) -> Status[PreferencesOut]:
     """The code is sent as a text message, and confirms the number in your preferences."""
     user = caller(request).user
     confirmation.send_code(user)
-    return Status(202, PreferencesOut.model_validate(Preferences.objects.get(user=user)))
+    return Status(202, _preferences(user))
 
 
 @router.post(
@@ -84,4 +83,9 @@ def confirm_phone(request: HttpRequest, body: CodeIn) -> PreferencesOut:
         confirmation.confirm(user, body.code)
     except confirmation.PhoneError as error:
         raise wrong_field("code", str(error)) from None
-    return PreferencesOut.model_validate(Preferences.objects.get(user=user))
+    return _preferences(user)
+
+
+def _preferences(user: User) -> PreferencesOut:
+    row = Preferences.objects.filter(user=user).first()
+    return PreferencesOut.model_validate(row or Preferences(user=user))

@@ -9,7 +9,6 @@ from tailrace.jobs.destinations.delivery import DeliveryStatus, postpone
 from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob
 from tailrace.net.encryption import DecryptionError
-from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, addresses_of
 from tailrace.subscriptions.channels.webhook import delivery_log
@@ -58,19 +57,16 @@ class Webhook(HttpChannel[HttpMessage]):
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
         for endpoint, recipient in _sendable(jobs):
-            if request := self._request(endpoint, recipient):
-                yield recipient.job, HttpMessage(request)
-
-    def _request(self, endpoint: Endpoint, recipient: Deliverable) -> Request | None:
-        id = webhook_id(recipient.job.id, recipient.job.routing_key, recipient.event)
-        body = body_of(recipient.event, recipient.notification.role)
-        try:
-            return request_to(endpoint, id, body)
-        except DecryptionError as error:
-            reason = f"the endpoint's secret cannot be read: {error}"
-            name = endpoints.breaker_of(endpoint.pk)
-            postpone([recipient.job], reason, breaker.record_failure(name, reason, at_once=True))
-            return None
+            job, event = recipient.job, recipient.event
+            id = webhook_id(job.id, job.routing_key, event)
+            try:
+                request = request_to(endpoint, id, body_of(event, recipient.notification.role))
+            except DecryptionError as error:
+                reason = f"the endpoint's secret cannot be read: {error}"
+                name = endpoints.breaker_of(endpoint.pk)
+                postpone([job], reason, breaker.record_failure(name, reason, at_once=True))
+            else:
+                yield job, HttpMessage(request)
 
     def messages_per_second(self) -> float:
         return float(settings.WEBHOOK_PER_SECOND)

@@ -38,16 +38,15 @@ def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]
     """Return summaries by event id, without the events that the user may not read."""
     events = list(events)
     readable = may_read(user, events)
-    return {event.id: _summary(event) for event in events if event.id in readable}
-
-
-def _summary(event: Recorded) -> EventSummary:
-    text = render_event(event)
-    return EventSummary(
-        id=event.id,
-        type=event.type,
-        subject=event.subject,
-        title=text.title,
-        link=text.link,
-        occurred_at=event.occurred_at,
-    )
+    texts = [(event, render_event(event)) for event in events if event.id in readable]
+    return {
+        event.id: EventSummary(
+            id=event.id,
+            type=event.type,
+            subject=event.subject,
+            title=text.title,
+            link=text.link,
+            occurred_at=event.occurred_at,
+        )
+        for event, text in texts
+    }
