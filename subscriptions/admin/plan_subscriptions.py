@@ -114,11 +114,12 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         return super().change_view(request, object_id, form_url, context)
 
     def get_urls(self) -> list[Any]:
-        def route(name: str) -> Any:
-            view = self.admin_site.admin_view(require_POST(self.move_view))
-            return path(f"<int:id>/{name}/", view, {"name": name}, name=f"{URL_NAME}_{name}")
-
-        return [*(route(name) for name in MOVES), *super().get_urls()]
+        view = self.admin_site.admin_view(require_POST(self.move_view))
+        moves = [
+            path(f"<int:id>/{name}/", view, {"name": name}, name=f"{URL_NAME}_{name}")
+            for name in MOVES
+        ]
+        return [*moves, *super().get_urls()]
 
     def move_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
         """Mark as past due, cancel or resume one subscription, with the reason in the form."""

@@ -38,10 +38,6 @@ class Position:
     id: int
 
     @classmethod
-    def after(cls, row: InboxItem) -> "Position":
-        return cls(row.read_at is None, row.arrived_at, row.pk)
-
-    @classmethod
     def of(cls, text: str) -> "Position | None":
         """Parse the result of `__str__`, or None if it is empty. Raise Http404 if it is invalid."""
         if not text:
@@ -65,12 +61,13 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
     only = "unread" in request.GET
     items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
     rows = items[:PAGE]
+    last = rows[-1] if len(items) > PAGE else None
     unread = inbox.of(request.user).filter(read_at=None).order_by()
     context = {
         "only": only,
         "unread": _unread(unread),
         "items": _items(request.user, rows),
-        "older": str(Position.after(rows[-1])) if len(items) > PAGE else "",
+        "older": last and Position(last.read_at is None, last.arrived_at, last.pk),
         "query": "unread=" if only else "",
         "first": "after" not in request.GET,
         # The newest id of all events would reveal events that the user may not read.

@@ -40,11 +40,10 @@ class NextRun:
 
 
 def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
-    """Create, update and remove the schedules of these subscriptions, so that they match the plans.
+    """Create, update and remove the schedules of these locked subscriptions to match the plans.
 
-    Call it in a transaction that has locked the subscriptions. Correct schedules are not written.
-    The schedules of jobs that are not part of the plan are removed, their waiting jobs are
-    cancelled, and their last runs are kept. No job runs twice in a period.
+    The waiting jobs of removed schedules are cancelled, and their last runs are kept. No job runs
+    twice in a period.
     """
     share_plans({row.plan_id for row in subscriptions})
     expected = {new.name: new for new in _expected_schedules(subscriptions)}

@@ -1,8 +1,7 @@
 """The moves of subscriptions: see the diagram in `tailrace.subscriptions.models.plan`.
 
-Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail. The
-subscriptions are locked first, in the order of their ids, so that concurrent moves of the same
-subscription run one after the other.
+Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail, after
+the subscriptions are locked in the order of their ids.
 """
 
 from collections.abc import Mapping, Sequence

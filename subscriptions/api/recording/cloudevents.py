@@ -1,8 +1,5 @@
-"""Parse requests with CloudEvents 1.0, in the three modes of the HTTP binding.
-
-Structured (application/cloudevents+json), batched (application/cloudevents-batch+json), and
-binary: the attributes are `ce-…` headers, and the data is a JSON body.
-"""
+"""Parse requests with CloudEvents 1.0 in the modes structured, batched and binary, in which the
+attributes are `ce-…` headers, and the data is a JSON body."""
 
 import base64
 import re

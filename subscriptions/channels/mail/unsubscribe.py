@@ -1,8 +1,7 @@
 """The unsubscribe links in mails to users.
 
-A link is for one user and the content of one mail: an event type in a role, or all event types and
-roles in a digest. It needs no login and does not expire. A GET request changes nothing, since mail
-scanners follow links.
+A link is for one user and the content of one mail: an event type in a role, or all of a digest. It
+needs no login and does not expire. A GET request changes nothing: mail scanners follow links.
 """
 
 from collections.abc import Sequence

@@ -55,7 +55,6 @@ def remove(device: Device) -> None:
 
 
 def mark_gone(id: int) -> None:
-    """Record that the push service no longer knows the browser."""
     Device.objects.filter(pk=id, gone_at=None).update(gone_at=clock.now())
 
 

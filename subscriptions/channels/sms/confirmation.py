@@ -1,8 +1,7 @@
 """Confirm a user's phone number: a code is sent to it, and the user enters the code.
 
 A job creates the code just before it sends it, so no queue, log or page contains the code; only its
-hash is stored. A code is valid for LIFETIME and MAX_TRIES tries. The wait after a wrong code, and
-the wait before a new code can be requested, double each time.
+hash is stored. The waits after a wrong code and before a new code double each time.
 """
 
 import secrets

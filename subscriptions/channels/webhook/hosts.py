@@ -1,8 +1,5 @@
-"""The rate limit of a site, which applies to the endpoints of all users together.
-
-A site is an IP address, or a registered domain with all of its hosts, since the owner of a domain
-can create any number of hosts.
-"""
+"""The rate limit of a site, for the endpoints of all users together. A site is an IP address, or a
+registered domain with all of its hosts, since its owner can create any number of hosts."""
 
 import ipaddress
 from functools import cache

@@ -26,6 +26,7 @@ MAX_SECONDS = 1.0
 STATEMENT_SECONDS = 1.0
 """The limit of one statement, and of one wait for a lock."""
 MAX_SHOWN = 20
+KEY = ("event_type", "role", "channel", "user", "group")
 COST = 20
 """A preview counts as this number of requests towards the rate limit."""
 
@@ -45,9 +46,8 @@ class Preview:
 def preview(subscription: EventSubscription, days: float, viewer: User) -> Preview:
     """Examine the last `days` days (MAX_DAYS at most), without events the viewer may not read.
 
-    An unsaved subscription is examined as if it replaced the receiver's own subscription of this
-    type, role and channel; it is not stored. If a statement exceeds its time limit, the events
-    found so far are returned.
+    An unsaved subscription is examined as if it replaced the receiver's own; it is not stored. If a
+    statement exceeds its time limit, the events found so far are returned.
     """
     until = clock.now()
     since = until - timedelta(days=min(days, MAX_DAYS))
@@ -55,8 +55,11 @@ def preview(subscription: EventSubscription, days: float, viewer: User) -> Previ
     saved_id = subscription.pk
     try:
         with time_limits(STATEMENT_SECONDS, STATEMENT_SECONDS):
-            if saved_id is None:
-                _replace_existing_row(subscription)
+            if saved_id is None:  # it is saved over the receiver's own row, if there is one
+                key = {name: getattr(subscription, name) for name in KEY}
+                existing = EventSubscription.objects.filter(**key).first()
+                subscription.pk = existing and existing.pk
+                subscription.save()
             _examine(subscription, since, viewer, examined)
             transaction.set_rollback(saved_id is None)
     except OperationalError as error:
@@ -65,19 +68,6 @@ def preview(subscription: EventSubscription, days: float, viewer: User) -> Previ
     finally:
         subscription.pk = saved_id
     return examined
-
-
-def _replace_existing_row(subscription: EventSubscription) -> None:
-    """Save the subscription over the receiver's own row, if there is one."""
-    existing = EventSubscription.objects.filter(
-        event_type=subscription.event_type,
-        role=subscription.role,
-        channel=subscription.channel,
-        user=subscription.user,
-        group=subscription.group,
-    )
-    subscription.pk = existing.values_list("pk", flat=True).first()
-    subscription.save()
 
 
 def _examine(
