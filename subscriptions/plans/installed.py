@@ -29,10 +29,8 @@ def is_installed(handler: str) -> bool:
 
 
 def outdated() -> list[PlanJob]:
-    """Return the jobs of plans whose handler was installed or removed.
-
-    A handler with a queue that this process does not know is left to processes that know it.
-    """
+    """Return the jobs of plans whose handler was installed or removed. A handler with a queue that
+    this process does not know is left to processes that know it."""
     queues = Queue.objects.using(DATABASE).active()
     names = set(queues.values_list("name", flat=True))
     return [

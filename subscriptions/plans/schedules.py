@@ -1,7 +1,5 @@
-"""The schedules of subscriptions to plans: one per job in the plan's table.
-
-A schedule's name is `plan:<subscription>:<handler>`, and its owner `plan:<subscription>`.
-"""
+"""The schedules of subscriptions to plans: one per job in the plan's table, with the name
+`plan:<subscription>:<handler>` and the owner `plan:<subscription>`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -133,11 +131,8 @@ def _stored(subscriptions: Sequence[PlanSubscription]) -> QuerySet[Schedule]:
 
 
 def _differs(new: NewSchedule, old: Schedule | None) -> bool:
-    """Return whether the schedule has to be written.
-
-    False for a handler that this process does not know: during a deployment, processes of the old
-    version do not know the handlers of a new domain.
-    """
+    """Return whether the schedule has to be written, by a process that knows the handler: during a
+    deployment, processes of the old version do not know the handlers of a new domain."""
     same = (
         old is not None
         and all(getattr(old, name) == getattr(new, name) for name in _TIMING)

@@ -106,10 +106,8 @@ def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetim
 
 
 def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
-    """Return the end of the window that contains `now` (aware): the next time of that pace.
-
-    If a change of clocks skips the time, it is later; if it occurs twice, the first counts.
-    """
+    """Return the end of the window that contains `now` (aware): the next time of that pace. If a
+    change of clocks skips the time, it is later; if it occurs twice, the first counts."""
     if pace == Pace.HOURLY:
         return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     zone = zone_named(preferences.time_zone)

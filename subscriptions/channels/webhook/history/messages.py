@@ -1,8 +1,5 @@
-"""The messages of an endpoint: one per event and one per test, with all tries.
-
-A message is a job. If a delivered message is sent again, it has further jobs of the same event (see
-`tailrace.subscriptions.types.recipient`), with the same webhook-id.
-"""
+"""The messages of an endpoint: one per event and one per test, with all tries. A message is a job;
+if it is sent again, it has further jobs of the same event, with the same webhook-id."""
 
 import json
 from collections import defaultdict

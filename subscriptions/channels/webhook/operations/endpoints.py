@@ -135,10 +135,8 @@ def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def rotate(endpoint: Endpoint) -> str:
-    """Set and return a new secret. The old one is still used to sign for SECRET_OVERLAP.
-
-    Raise EndpointError while MAX_OLD_SECRETS old secrets are still used.
-    """
+    """Set and return a new secret. The old one is still used to sign for SECRET_OVERLAP. Raise
+    EndpointError while MAX_OLD_SECRETS old secrets are still used."""
     secret = new_secret()
     with transaction.atomic():
         row = Endpoint.objects.select_for_update().get(pk=endpoint.pk)
