@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import F
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
@@ -157,8 +156,8 @@ def _user_to_explain(api_caller: Caller, login: str | None) -> User:
 
 def _recipients(event: Event) -> list[RecipientOut]:
     rows = Notification.objects.filter(event=event).order_by("id")
-    values = rows.values("role", user=F("user__username"), group=F("group__name"))
-    return [RecipientOut(**row) for row in values[:MAX_RECIPIENTS]]
+    values = rows.values_list("user__username", "group__name", "role")[:MAX_RECIPIENTS]
+    return [RecipientOut(user=user, group=group, role=role) for user, group, role in values]
 
 
 @router.post(
