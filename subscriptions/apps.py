@@ -16,10 +16,9 @@ class SubscriptionsConfig(AppConfig):
 
     def ready(self) -> None:
         from tailrace.subscriptions.notifications.preferences import defaults
-        from tailrace.subscriptions.plans import schedules
+        from tailrace.subscriptions.plans import schedules  # noqa: F401 its receiver is connected
 
         import_modules("roles")
-        schedules.connect()
         post_migrate.connect(
             defaults.create_missing, sender=self, dispatch_uid="subscriptions.defaults"
         )

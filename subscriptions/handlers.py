@@ -10,7 +10,7 @@ from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Permanent
 from tailrace.subscriptions.channels.webhook.history.recovery import Recover
 from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tailrace.subscriptions.notifications.notify.notifications import notify_recipients
-from tailrace.subscriptions.plans.handlers import RewritePlan
+from tailrace.subscriptions.plans.rewrite import RewritePlan
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.subscribable import may_notify, unknown_receivers
 

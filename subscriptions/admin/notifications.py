@@ -39,6 +39,7 @@ PREVIEW_DAYS = 7.0
 class EventSubscriptionAdmin(ModelAdmin):
     """A row without user and group is a default: switch it off instead of deleting it."""
 
+    fields = ("event_type", "role", "user", "group", "channel", "state", "pace", "subject_pattern")
     list_display = ("event_type", "role", "receiver", "channel", "state", "subject_pattern")
     list_filter = ("channel", "state", "role")
     list_select_related = ("user", "group")
@@ -96,8 +97,7 @@ class EventSubscriptionAdmin(ModelAdmin):
 
 
 def _missed_deliveries(subscription: EventSubscription, days: str, viewer: User) -> dict[str, Any]:
-    """Return a preview of recent matching events and, unless `days` is empty, the number of missing
-    deliveries of the last `days` days."""
+    """Return a preview and, unless `days` is empty, the number of missing deliveries."""
     context: dict[str, Any] = {
         "preview": preview(subscription, PREVIEW_DAYS, viewer),
         "days": days or f"{PREVIEW_DAYS:g}",
@@ -141,7 +141,7 @@ class FeedAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.action(description="Revoke: the URLs stop working")
+    @admin.action(description="Revoke: the URLs stop working", permissions=["change"])
     def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
         """Revoke the selected feeds, and record each change."""
         revoked = list(feeds.filter(revoked_at=None))
@@ -149,8 +149,6 @@ class FeedAdmin(ModelAdmin):
             revoke_feed(feed)
         names = [(feed.pk, str(feed)) for feed in revoked]
         audit.record(request.user, Feed, "revoked", names, filter_in_words(request))
-
-    revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 
 
 @admin.register(Notification)

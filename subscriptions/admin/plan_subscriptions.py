@@ -28,6 +28,7 @@ from tailrace.subscriptions.plans.schedules import next_runs
 
 EDITABLE = ("plan", "anchor_day", "time_zone")
 LAST_CHANGES = 20
+URL_NAME = "tailrace_subscriptions_plansubscription"
 MOVES = {
     "past_due": ("Mark as past due", "marked as past due", status.mark_past_due),
     "cancel": ("Cancel the plan", "cancelled", status.cancel),
@@ -93,9 +94,8 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         subscription = enrol(row, user_of(request))
         if subscription is None:  # another request created it at the same time
             subscription = PlanSubscription.objects.get(account=obj.account_id)
-            messages.warning(
-                request, "The account already has a subscription, which was not changed."
-            )
+            text = "The account already has a subscription, which was not changed."
+            messages.warning(request, text)
         obj.pk = subscription.pk
 
     def change_view(
@@ -108,23 +108,18 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
             context["changes"] = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
             if self.has_change_permission(request, row):
                 context["buttons"] = [
-                    (
-                        MOVES[name][0],
-                        reverse(
-                            f"admin:tailrace_subscriptions_plansubscription_{name}", args=[row.pk]
-                        ),
-                    )
+                    (MOVES[name][0], reverse(f"admin:{URL_NAME}_{name}", args=[row.pk]))
                     for name in BUTTONS[row.status]
                 ]
         return super().change_view(request, object_id, form_url, context)
 
     def get_urls(self) -> list[Any]:
-        def route(name: str) -> Any:
-            view = self.admin_site.admin_view(require_POST(self.move_view))
-            url_name = f"tailrace_subscriptions_plansubscription_{name}"
-            return path(f"<int:id>/{name}/", view, {"name": name}, name=url_name)
-
-        return [*(route(name) for name in MOVES), *super().get_urls()]
+        view = self.admin_site.admin_view(require_POST(self.move_view))
+        moves = [
+            path(f"<int:id>/{name}/", view, {"name": name}, name=f"{URL_NAME}_{name}")
+            for name in MOVES
+        ]
+        return [*moves, *super().get_urls()]
 
     def move_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
         """Mark as past due, cancel or resume one subscription, with the reason in the form."""
@@ -132,7 +127,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         self._move(request, name, [id], request.POST.get("reason", "")[:300])
-        return redirect("admin:tailrace_subscriptions_plansubscription_change", id)
+        return redirect(f"admin:{URL_NAME}_change", id)
 
     def _move(self, request: HttpRequest, name: str, ids: list[int], reason: str = "") -> None:
         _title, past, move = MOVES[name]

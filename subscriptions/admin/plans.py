@@ -70,8 +70,7 @@ class PlanAdmin(ModelAdmin):
         return super().get_queryset(request).prefetch_related("jobs")
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Remove the action that deletes several plans: a plan with subscriptions cannot be
-        deleted."""
+        """Remove the action that deletes: a plan with subscriptions cannot be deleted."""
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
@@ -89,7 +88,7 @@ class PlanAdmin(ModelAdmin):
             job.installed = installed.is_installed(job.handler)
         formset.save()
 
-    @admin.action(description="Rewrite the schedules of all subscriptions")
+    @admin.action(description="Rewrite the schedules of all subscriptions", permissions=["change"])
     def rewrite_schedules(self, request: HttpRequest, plans: QuerySet[Plan]) -> None:
         """Enqueue jobs that correct the schedules of all subscriptions to these plans."""
         with transaction.atomic():
@@ -98,8 +97,6 @@ class PlanAdmin(ModelAdmin):
             chosen_by = filter_in_words(request)
             audit.record(request.user, Plan, "schedules rewritten", names, chosen_by)
         messages.success(request, "A job rewrites the schedules.")
-
-    rewrite_schedules.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 
     @display(description="jobs")
     def table(self, plan: Plan) -> str:

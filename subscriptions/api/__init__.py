@@ -1,17 +1,18 @@
 """The REST API of subscriptions, one module per resource."""
 
-from tailrace.subscriptions.api import (
-    endpoints,
-    events,
-    feeds,
-    inbox,
-    plan_subscriptions,
-    plans,
-)
+from tailrace.subscriptions.api import endpoints, events, feeds, inbox, plan_subscriptions, plans
 from tailrace.subscriptions.api.choices import blocks, preferences, subscriptions
 from tailrace.subscriptions.api.webhook_messages import webhooks
+from tailrace.subscriptions.channels.rss.feeds import TooManyFeeds
+from tailrace.subscriptions.channels.sms.confirmation import PhoneError
+from tailrace.subscriptions.channels.webhook.operations.endpoints import (
+    TooManyEndpoints,
+    TooManyTests,
+)
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError, FilterError
+from tailrace.web.api.problems import Problem, too_many_requests, wrong_field
 
-__all__ = ["routers", "scopes", "webhooks"]
+__all__ = ["errors", "routers", "scopes", "webhooks"]
 
 routers = {
     "/subscriptions": subscriptions.router,
@@ -36,4 +37,12 @@ scopes = {
     "events:write": "record events, with the permissions of the user",
     "plans:read": "read the plans, and your own subscription to a plan",
     "plans:write": "subscribe accounts to plans, with the permissions of the user",
+}
+errors = {
+    EndpointError: lambda error: Problem(409, str(error)),
+    FilterError: lambda error: wrong_field(error.field, str(error)),
+    PhoneError: lambda error: Problem(409, str(error)),
+    TooManyEndpoints: lambda error: Problem(409, str(error), kind="too-many"),
+    TooManyFeeds: lambda error: Problem(409, str(error), kind="too-many"),
+    TooManyTests: lambda error: too_many_requests(str(error), error.wait),
 }

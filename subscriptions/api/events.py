@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -23,7 +22,7 @@ from tailrace.subscriptions.api.recording import cloudevents
 from tailrace.subscriptions.api.recording.cloudevents import CloudEvent
 from tailrace.subscriptions.api.recording.ingest import Ingested, ingest
 from tailrace.subscriptions.models import Notification
-from tailrace.subscriptions.notifications.audience.explain import explain
+from tailrace.subscriptions.notifications.audience.explain import Explanation, explain
 from tailrace.web.api.auth import Caller, Needs, caller, count, permission_missing
 from tailrace.web.api.pagination import Limit
 from tailrace.web.api.problems import not_found, wrong_parameter
@@ -70,35 +69,20 @@ class RecipientOut(Out):
     role: str
 
 
-class ExplanationOut(Out):
-    """Whether a user is notified by a channel, and why."""
-
-    channel: str
-    notified: bool
-    why: str
-    role: str
-    subscription_id: int | None
-    """The deciding subscription."""
-    group: str
-    """The group that is notified instead of the user."""
-
-
 class EventDetails(EventOut):
     recipients: list[RecipientOut] | None
     """The first 100 recipients; null without permission to see them."""
-    explained: list[ExplanationOut]
+    explained: list[Explanation]
     """For each channel, for the caller or `who`, by the current roles and subscriptions."""
 
 
 class ExplainParams(BaseModel):
-    who: Annotated[
-        str | None,
-        Field(
-            max_length=150,
-            description="login of the user to whom the event is explained (default: yourself);"
-            " another user needs the permission `tailrace_subscriptions.view_notification`",
-        ),
-    ] = None
+    who: str | None = Field(
+        None,
+        max_length=150,
+        description="login of the user to whom the event is explained (default: yourself);"
+        " another user needs the permission `tailrace_subscriptions.view_notification`",
+    )
 
 
 class ChangesOut(Out):
@@ -110,17 +94,14 @@ class ChangesOut(Out):
 
 
 class ChangesParams(BaseModel):
-    after: Annotated[
-        str | None,
-        Field(max_length=200, description=f"`next` of the last response; `{NOW}`: new events only"),
-    ] = None
-    types: Annotated[
-        list[str], Field(description="only these event types or families, also separated by commas")
-    ] = []
+    after: str | None = Field(
+        None, max_length=200, description=f"`next` of the last response; `{NOW}`: new events only"
+    )
+    types: list[str] = Field(
+        [], description="only these event types or families, also separated by commas"
+    )
     limit: Limit = 50
-    wait: Annotated[
-        int, Field(ge=0, le=20, description="seconds to wait if there is no event yet")
-    ] = 0
+    wait: int = Field(0, ge=0, le=20, description="seconds to wait if there is no event yet")
 
 
 class IngestedOut(Out):
@@ -158,10 +139,7 @@ def get_event(request: HttpRequest, id: int, params: Query[ExplainParams]) -> Ev
     return EventDetails(
         **event_out.model_dump(),
         recipients=_recipients(event) if api_caller.may(SEE_RECIPIENTS) else None,
-        explained=[
-            ExplanationOut(**asdict(explanation))
-            for explanation in explain(Recorded.from_model(event), user)
-        ],
+        explained=explain(Recorded.from_model(event), user),
     )
 
 
@@ -177,15 +155,9 @@ def _user_to_explain(api_caller: Caller, login: str | None) -> User:
 
 
 def _recipients(event: Event) -> list[RecipientOut]:
-    rows = Notification.objects.filter(event=event).select_related("user", "group")
-    return [
-        RecipientOut(
-            user=row.user.get_username() if row.user else None,
-            group=row.group.name if row.group else None,
-            role=row.role,
-        )
-        for row in rows.order_by("id")[:MAX_RECIPIENTS]
-    ]
+    rows = Notification.objects.filter(event=event).order_by("id")
+    values = rows.values_list("user__username", "group__name", "role")[:MAX_RECIPIENTS]
+    return [RecipientOut(user=user, group=group, role=role) for user, group, role in values]
 
 
 @router.post(

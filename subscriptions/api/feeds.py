@@ -1,26 +1,24 @@
 """News feeds of a user. A feed's URL is shown only when the feed is created."""
 
 from datetime import datetime
-from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from tailrace.subscriptions.channels.rss.feeds import TooManyFeeds, make_feed, revoke_feed
+from tailrace.subscriptions.channels.rss.feeds import make_feed, revoke_feed
 from tailrace.subscriptions.models import Feed
 from tailrace.web.api.auth import Needs, caller, require_recent_login
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row
+from tailrace.web.api.problems import find_row
 from tailrace.web.api.schemas import In, Out
 
 router = Router(auth=Needs("feeds"))
 
 
 class FeedIn(In):
-    title: Annotated[
-        str, Field(min_length=1, max_length=100, description="shown by feed readers")
-    ] = "Tailrace"
+    title: str = Field("Tailrace", min_length=1, max_length=100)
+    """Shown by feed readers."""
 
 
 class FeedOut(Out):
@@ -45,11 +43,7 @@ def list_feeds(request: HttpRequest, params: Query[PageParams]) -> Page[FeedOut]
 @router.post("", response={201: FeedMade}, summary="Create a feed")
 def make(request: HttpRequest, body: FeedIn) -> FeedMade:
     require_recent_login(request)
-    user = caller(request).user
-    try:
-        feed, address = make_feed(user, body.title)
-    except TooManyFeeds as error:
-        raise Problem(409, str(error), kind="too-many") from None
+    feed, address = make_feed(caller(request).user, body.title)
     feed.refresh_from_db()
     return FeedMade(**FeedOut.model_validate(feed).model_dump(), address=address)
 

@@ -7,14 +7,16 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from tailrace.db.pagination import InvalidCursor, decode, encode, older_than
-from tailrace.db.times import parse_time
+from tailrace.db.pagination import page_by_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.notifications.rendering.event_summary import EventSummary, summarize
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
+from tailrace.subscriptions.notifications.rendering.event_summary import (
+    EventSummary,
+    recorded_events,
+    summarize,
+)
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.pagination import Page, PageParams, page_of
+from tailrace.web.api.pagination import Page, PageParams
 from tailrace.web.api.problems import not_found
 from tailrace.web.api.schemas import Out
 
@@ -45,14 +47,9 @@ class InboxItemOut(Out):
 
 
 class UpTo(BaseModel):
-    up_to: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=2**63 - 1,
-            description="newest event seen; newer items stay unread",
-        ),
-    ] = None
+    up_to: int | None = Field(
+        None, ge=1, le=2**63 - 1, description="newest event seen; newer items stay unread"
+    )
 
 
 class Marked(Out):
@@ -67,11 +64,10 @@ def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> Page[InboxIt
     rows = inbox.of(user).select_related("group")
     if params.unread:
         rows = rows.filter(read_at=None)
-    if params.cursor is not None:
-        rows = older_than(rows, "arrived_at", *_key(params.cursor))
-    items = list(rows[: params.limit + 1])
-    summaries = summarize(user, recorded_events(item.event_id for item in items))
-    return page_of(items, params, lambda item: _out(item, summaries.get(item.event_id)), _cursor)
+    page, cursor = page_by_time(rows, "arrived_at", params.cursor, params.limit)
+    summaries = summarize(user, recorded_events(item.event_id for item in page))
+    items = [_out(item, summaries.get(item.event_id)) for item in page]
+    return Page(items=items, next=cursor or None)
 
 
 @router.post("/read", auth=WRITE, response=Marked, summary="Mark all items as read")
@@ -109,15 +105,3 @@ def _out(row: InboxItem, event: EventSummary | None) -> InboxItemOut:
         last_seen_at=row.last_seen_at,
         event=event,
     )
-
-
-def _cursor(row: InboxItem) -> str:
-    return encode(row.arrived_at.isoformat(), row.pk)
-
-
-def _key(cursor: str) -> tuple[datetime, int]:
-    text, id = decode(cursor, str, int)
-    try:
-        return parse_time(text), id
-    except ValueError:
-        raise InvalidCursor("cursor") from None

@@ -1,7 +1,6 @@
 """Subscriptions to plans, for operators: enrol, change, past due, cancel and resume."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Annotated
 
 from django.contrib.auth.models import User
@@ -12,7 +11,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.subscriptions.api.plans import PlanSubscriptionOut
+from tailrace.subscriptions.api.plans import PlanSubscriptionOut, PlanSubscriptionRow
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.models.person import check_time_zone
 from tailrace.subscriptions.plans import status
@@ -64,31 +63,7 @@ class PlanChangeIn(In):
 
 
 class PlanReasonIn(In):
-    reason: Annotated[str, Field(max_length=300, description="for the audit trail")] = ""
-
-
-class PlanSubscriptionRow(Out):
-    """A subscription in a list, without its next runs."""
-
-    id: int
-    account: str
-    plan: str
-    status: str
-    grace_until: datetime | None
-    anchor_day: int
-    time_zone: str
-
-    @classmethod
-    def of(cls, row: PlanSubscription) -> "PlanSubscriptionRow":
-        return cls(
-            id=row.pk,
-            account=row.account.get_username(),
-            plan=row.plan.name,
-            status=row.status,
-            grace_until=row.grace_until,
-            anchor_day=row.anchor_day,
-            time_zone=row.time_zone,
-        )
+    reason: str = Field("", max_length=300, description="for the audit trail")
 
 
 @router.get(
@@ -100,7 +75,7 @@ class PlanSubscriptionRow(Out):
 def list_plan_subscriptions(
     request: HttpRequest, params: Query[PageParams]
 ) -> Page[PlanSubscriptionRow]:
-    return newest_first(_subscriptions(), params, PlanSubscriptionRow.of)
+    return newest_first(_subscriptions(), params, PlanSubscriptionRow.model_validate)
 
 
 @router.post("", auth=WRITE, response=EnrolmentsOut, summary="Subscribe accounts to plans")
@@ -142,7 +117,10 @@ def change_plan(request: HttpRequest, id: int, body: PlanChangeIn) -> PlanSubscr
     within an hour. 409 if nothing changes, or if the subscription is cancelled."""
     plan = None if body.plan is None else _plan(body.plan)
     if body.time_zone is not None:
-        _check_zone(body.time_zone)
+        try:
+            check_time_zone(body.time_zone)
+        except ValidationError as error:
+            raise wrong_field("time_zone", error.messages[0]) from None
 
     def change(ids: list[int], by: User) -> status.MoveResult:
         day, zone = body.anchor_day, body.time_zone
@@ -191,13 +169,6 @@ def _plan(name: str) -> Plan:
         names = Plan.objects.values_list("name", flat=True)
         raise wrong_field("plan", f"no plan is called {name!r}{did_you_mean(name, names)}")
     return plan
-
-
-def _check_zone(name: str) -> None:
-    try:
-        check_time_zone(name)
-    except ValidationError as error:
-        raise wrong_field("time_zone", error.messages[0]) from None
 
 
 def _fault(index: int, field: str, detail: str) -> Fault:

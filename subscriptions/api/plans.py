@@ -1,9 +1,11 @@
 """The plans, and the caller's own plan."""
 
 from datetime import datetime
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Router
+from pydantic import BeforeValidator
 
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
@@ -28,7 +30,7 @@ class PlanOut(Out):
     name: str
     monitoring: bool
     """Whether a change in a change feed, which is polled every few minutes, starts a scan."""
-    jobs: list[PlanJobOut]
+    jobs: Annotated[list[PlanJobOut], BeforeValidator(lambda jobs: list(jobs.all()))]
 
 
 class NextRun(Out):
@@ -37,13 +39,13 @@ class NextRun(Out):
     at: datetime
 
 
-class PlanSubscriptionOut(Out):
-    """The plan of an account."""
+class PlanSubscriptionRow(Out):
+    """A subscription in a list, without its next runs."""
 
     id: int
-    account: str
+    account: Annotated[str, BeforeValidator(str)]
     """Login of the user."""
-    plan: str
+    plan: Annotated[str, BeforeValidator(str)]
     status: str
     """active, past_due or cancelled."""
     grace_until: datetime | None
@@ -51,36 +53,26 @@ class PlanSubscriptionOut(Out):
     anchor_day: int
     """Day of the month of monthly jobs. 29 to 31 mean the last day of the month."""
     time_zone: str
+
+
+class PlanSubscriptionOut(PlanSubscriptionRow):
+    """The plan of an account."""
+
     next_runs: list[NextRun]
 
     @classmethod
     def of(cls, row: PlanSubscription) -> "PlanSubscriptionOut":
-        return cls(
-            id=row.pk,
-            account=row.account.get_username(),
-            plan=row.plan.name,
-            status=row.status,
-            grace_until=row.grace_until,
-            anchor_day=row.anchor_day,
-            time_zone=row.time_zone,
-            next_runs=[
-                NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
-                for run in next_runs(row)
-            ],
-        )
+        runs = [
+            NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
+            for run in next_runs(row)
+        ]
+        return cls(**PlanSubscriptionRow.model_validate(row).model_dump(), next_runs=runs)
 
 
 @plans.get("", auth=READ, response=list[PlanOut], summary="List the plans")
 def list_plans(request: HttpRequest) -> list[PlanOut]:
     rows = Plan.objects.order_by("pk").prefetch_related("jobs")[:MAX_PLANS]
-    return [
-        PlanOut(
-            name=row.name,
-            monitoring=row.monitoring,
-            jobs=[PlanJobOut.model_validate(job) for job in row.jobs.all()],
-        )
-        for row in rows
-    ]
+    return list(map(PlanOut.model_validate, rows))
 
 
 @plan.get("", auth=READ, response=PlanSubscriptionOut, summary="Get your plan")

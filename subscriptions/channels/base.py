@@ -24,10 +24,7 @@ class Channel(ChannelType, Handler):
         raise job.outcome
 
     def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> Any:
-        """Deliver the event to the notification's user or group, or raise Retry or Permanent.
-
-        Runs again if the worker was killed.
-        """
+        """Deliver the event, or raise Retry or Permanent. Runs again if the worker was killed."""
         raise NotImplementedError
 
 
@@ -51,10 +48,8 @@ class Deliverable:
 
 
 def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Iterator[Deliverable]:
-    """Yield the jobs that may be delivered, and set the outcome of the others.
-
-    Jobs for a group are yielded only with `groups`; otherwise they fail.
-    """
+    """Yield the jobs that may be delivered, and set the outcome of the others. Without `groups`,
+    jobs for a group fail."""
     keys = {job: RecipientKey.parse(job.routing_key) for job in jobs}
     notifications = _notifications(jobs, [key for key in keys.values() if key])
     restricted = readers_of_jobs(jobs)

@@ -1,8 +1,11 @@
 """The base class of channels that send over HTTP: webhooks, push services, the SMS service."""
 
 import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tailrace.events.publish import Recorded
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
@@ -11,6 +14,8 @@ from tailrace.jobs.handler import Backoff
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.models import Device, Endpoint
+from tailrace.subscriptions.types.recipient import Recipient
 
 
 @dataclass(slots=True)
@@ -22,11 +27,11 @@ class HttpMessage:
 
 
 M = TypeVar("M", bound=HttpMessage)
+R = TypeVar("R", Device, Endpoint)
 
 
 class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
-    """A channel that POSTs a message per job. A subclass implements `prepare`, and may override
-    `result_of`."""
+    """A channel that POSTs a message per job. A subclass implements `prepare`."""
 
     offered_like = "web"
     public_only: ClassVar[bool] = True
@@ -57,8 +62,22 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
         return DeliveryResult(DeliveryStatus.REJECTED, reason)
 
 
+def addresses_of(
+    recipients: Iterable[Recipient], rows: Iterable[R]
+) -> Iterator[tuple[Recipient, R]]:
+    """Yield each recipient with each of its rows: devices or endpoints."""
+    by_user: dict[int, list[R]] = defaultdict(list)
+    for row in rows:
+        by_user[row.user_id].append(row)
+    yield from ((each, row) for each in recipients for row in by_user.get(each.user_id or 0, ()))
+
+
+def compact_json(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace")
+
+
 def message_id(job_id: int, event: Recorded) -> str:
-    """Return the id of the job's message. It is the same for each attempt and replay, so that
-    receivers recognize a repeated message."""
+    """Return the id of the job's message, the same for each attempt and replay."""
     identity = f"{job_id} {event.source} {event.source_id}"
     return f"msg_{job_id}_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

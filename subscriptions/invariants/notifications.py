@@ -36,13 +36,9 @@ class _RowsToDelete(Invariant):
         ids: dict[str, list[int]] = defaultdict(list)
         for model, id in violations:
             ids[model].append(id)
-        rows = [
-            apps.get_model("tailrace_subscriptions", model)._default_manager.filter(
-                pk__in=ids[model]
-            )
-            for model in ids
-        ]
-        return sum(queryset.delete()[0] for queryset in rows)
+        models = {name: apps.get_model("tailrace_subscriptions", name) for name in ids}
+        managers = {name: model._default_manager for name, model in models.items()}
+        return sum(managers[name].filter(pk__in=ids[name]).delete()[0] for name in ids)
 
 
 def _rows(model: type[Model], ids: Iterable[int]) -> list[tuple[str, int]]:
@@ -111,8 +107,7 @@ class DeliveriesAreKeptInTime(_RowsToDelete):
 
 
 class DigestsAreOwed(Invariant):
-    """An unsent digest whose window has ended has a job, or had one that failed or was cancelled,
-    which operators see."""
+    """An unsent digest whose window has ended has a job, even if it failed or was cancelled."""
 
     name = "subscriptions.digests_are_owed"
     every = 60
@@ -127,9 +122,7 @@ class DigestsAreOwed(Invariant):
         for state in (State.PENDING, State.RUNNING, State.FAILED, State.CANCELLED):
             if unsent:
                 jobs = Job.objects.filter(
-                    handler="subscriptions.digest",
-                    state=state,
-                    unique_key__in=list(unsent),
+                    handler="subscriptions.digest", state=state, unique_key__in=list(unsent)
                 )
                 if state == State.CANCELLED:
                     jobs = jobs.filter(finished_at__gt=_days_ago(7))

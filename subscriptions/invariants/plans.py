@@ -151,8 +151,7 @@ def _rows() -> QuerySet[PlanSubscription]:
 
 
 def _ids_with_wrong_schedules(rows: QuerySet[PlanSubscription]) -> list[int]:
-    """Return the ids of the rows with wrong schedules. Subscriptions of a plan whose schedules are
-    being rewritten are ignored, since a job corrects them."""
+    # Not of plans whose schedules a job is rewriting.
     settled = rows.filter(plan__rewrite_after=None)
     return [row.pk for row in schedules.wrong(list(settled))]
 

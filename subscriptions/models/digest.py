@@ -1,20 +1,14 @@
-from django.conf import settings
-from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from tailrace.events.models import Event
-from tailrace.subscriptions.models.subscription import EventSubscription
+from tailrace.subscriptions.models.subscription import EventSubscription, ForUserOrGroup
 
 
-class Digest(models.Model):
+class Digest(ForUserOrGroup):
     """The mail that a user, or a group with an address, gets at the end of a window."""
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="digests"
-    )
-    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="digests")
     pace = models.TextField(choices=EventSubscription.Pace.choices)
     window_end = models.DateTimeField(help_text="when the digest is sent")
     created_at = models.DateTimeField(db_default=Now())

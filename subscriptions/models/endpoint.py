@@ -67,8 +67,7 @@ class Endpoint(models.Model):
         return not settings.WEBHOOK_CONFIRM or self.confirmed_url == self.url
 
     def old_secrets_at(self, now: datetime) -> list[tuple[str, datetime]]:
-        """Return the old secrets that are still used to sign, newest first: pairs of the encrypted
-        secret and the end of its validity."""
+        """Return the old secrets that are still valid, encrypted, and until when; newest first."""
         old = [(self.old_secret, self.old_secret_until)] if self.old_secret else []
         old += [(secret, datetime.fromisoformat(until)) for secret, until in self.older_secrets]
         return [(secret, until) for secret, until in old if until is not None and until > now]

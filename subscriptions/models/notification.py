@@ -1,28 +1,17 @@
-from django.conf import settings
-from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from tailrace.events.models import Event
+from tailrace.subscriptions.models.subscription import ForUserOrGroup
 
 
-class Notification(models.Model):
+class Notification(ForUserOrGroup):
     """The record that a user or group is notified of an event, and in which role."""
 
     # No database constraint, as for jobs: events are pruned separately.
     event = models.ForeignKey(
         Event, models.DO_NOTHING, related_name="notifications", db_constraint=False, db_index=False
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="notifications",
-    )
-    group = models.ForeignKey(
-        Group, models.CASCADE, null=True, blank=True, related_name="notifications"
     )
     role = models.TextField(help_text="the reason: the first role that applies")
     created_at = models.DateTimeField(db_default=Now())
@@ -44,16 +33,10 @@ class Notification(models.Model):
         return f"{self.user or self.group} is notified of event {self.event_id} as {self.role}"
 
 
-class InboxItem(models.Model):
-    """The newest event about one thing, in the inbox of a user or a group.
+class InboxItem(ForUserOrGroup):
+    """The newest event about one thing, in the inbox of a user or a group. A newer event replaces
+    the older one, and the item becomes unread."""
 
-    A newer event about the same thing replaces the older one, and the item becomes unread.
-    """
-
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="inbox"
-    )
-    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="inbox")
     thing = models.TextField(help_text="what the events are about: a request, a build …")
     event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)
     role = models.TextField(help_text="the role that is the reason")

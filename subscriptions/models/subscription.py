@@ -1,5 +1,7 @@
+from typing import Any
+
 from django.conf import settings
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
@@ -11,12 +13,21 @@ from tailrace.subscriptions.types import roles
 from tailrace.subscriptions.types.channel import all_channels, channel_choices
 
 
-class EventSubscription(models.Model):
-    """Whether a receiver is notified of events of a type, in a role, by a channel.
+class ForUserOrGroup(models.Model):
+    """A row about a user or a group."""
 
-    The receiver is a user or a group. A row with neither is the default, which applies to users
-    and groups without a row of their own.
-    """
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="+")
+
+    class Meta:
+        abstract = True
+
+
+class EventSubscription(ForUserOrGroup):
+    """Whether a receiver is notified of events of a type, in a role, by a channel. A row without
+    user and group is the default of those without a row of their own."""
 
     class State(models.TextChoices):
         ON = "on"
@@ -30,16 +41,6 @@ class EventSubscription(models.Model):
 
     event_type = models.TextField(help_text="an event type, a family of types, or * for all")
     role = models.TextField(help_text="the receiver role, e.g. maintainer")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="subscriptions",
-    )
-    group = models.ForeignKey(
-        Group, models.CASCADE, null=True, blank=True, related_name="subscriptions"
-    )
     channel = models.TextField(choices=channel_choices)
     state = models.TextField(choices=State.choices, default=State.ON)
     pace = models.TextField(
@@ -82,6 +83,12 @@ class EventSubscription(models.Model):
     @property
     def receiver(self) -> str:
         return str(self.user or self.group or "default")
+
+    @classmethod
+    def own_key(cls, user: User, event_type: str, role: str, channel: str) -> dict[str, Any]:
+        """Return the unique key of a user's own subscription."""
+        names = ("user", "group", "event_type", "role", "channel")
+        return dict(zip(names, (user, None, event_type, role, channel), strict=True))
 
     def clean(self) -> None:
         """Raise ValidationError for unknown names and meaningless combinations."""

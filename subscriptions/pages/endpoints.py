@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -10,7 +11,6 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from tailrace.events.catalog.topics import topic_names
 from tailrace.events.types import get_type
@@ -24,8 +24,8 @@ from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.accounts import budget
 from tailrace.web.pages.confirmation import confirmed
-from tailrace.web.pages.forms import PageForm, sentence
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.forms import PageForm, attempt, sentence
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 PAGE = 30
 STATE_CHANGES: dict[str, tuple[Callable[..., None], str]] = {
@@ -83,8 +83,7 @@ class RecoverForm(PageForm, forms.Form):
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 @confirmed
 def my_endpoints(request: PersonRequest) -> HttpResponse:
     """GET: list the endpoints. POST: add an endpoint, and show its secret once."""
@@ -102,16 +101,13 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
     return _show_list(request, form, status=422)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an endpoint and its messages, newest first. With `?after=`, the id of a message, show
-    only older messages; with `?list=`, only waiting, delivered or failed messages."""
+    """Show an endpoint and its newest messages: older than `?after=` (an id), those in `?list=`."""
     return _show_one(request, _find(request, id))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def change_settings(request: PersonRequest, id: int) -> HttpResponse:
     """GET: show address and filter. POST: change them."""
     endpoint = _find(request, id)
@@ -126,8 +122,8 @@ def change_settings(request: PersonRequest, id: int) -> HttpResponse:
         values = form.cleaned_data | {"event_types": form.cleaned_data["event_types"].split()}
         try:
             endpoints.change(endpoint, **values)
-        except EndpointError as error:
-            form.add_error(error.field if isinstance(error, FilterError) else "url", str(error))
+        except FilterError as error:
+            form.add_error(error.field, str(error))
         else:
             messages.success(request, "Saved.")
             return redirect("my_endpoint_settings", endpoint.pk)
@@ -137,8 +133,7 @@ def change_settings(request: PersonRequest, id: int) -> HttpResponse:
     )
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def testing(request: PersonRequest, id: int) -> HttpResponse:
     """Show a sample of the event type `?type=`, and code to verify messages."""
     types = [cls.name for cls in filters.sent_types()]
@@ -155,8 +150,7 @@ def testing(request: PersonRequest, id: int) -> HttpResponse:
     return _show_tab(request, _find(request, id), "testing", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def recover(request: PersonRequest, id: int) -> HttpResponse:
     """GET: show the latest recoveries. POST: start a recovery."""
     endpoint = _find(request, id)
@@ -187,8 +181,7 @@ def recover(request: PersonRequest, id: int) -> HttpResponse:
     return _show_tab(request, endpoint, "recover", context, 422 if form.errors else 200)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def message(request: PersonRequest, id: int, job: int) -> HttpResponse:
     """Show one message: its body, its state and its tries."""
     endpoint = _find(request, id)
@@ -197,29 +190,26 @@ def message(request: PersonRequest, id: int, job: int) -> HttpResponse:
     return _show_tab(request, endpoint, "message", context)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def resend(request: PersonRequest, id: int, job: int) -> HttpResponse:
     """Send a message again."""
     endpoint = _find(request, id)
     row = _find_message(endpoint, job)
-    text = f"{row.message_id} will be sent again."
-    return _run(
-        request, endpoint, text, lambda: endpoint_messages.resend(endpoint, row, request.user)
-    )
+    again = partial(endpoint_messages.resend, endpoint, row, request.user)
+    attempt(request, f"{row.message_id} will be sent again.", EndpointError, again)
+    return redirect("my_endpoint", endpoint.pk)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def change_state(request: PersonRequest, id: int, action: str) -> HttpResponse:
     """Pause, resume, enable or confirm an endpoint."""
     endpoint = _find(request, id)
-    change, message = STATE_CHANGES[action]
-    return _run(request, endpoint, message, lambda: change(endpoint, request.user.username))
+    change, done = STATE_CHANGES[action]
+    attempt(request, done, EndpointError, lambda: change(endpoint, request.user.username))
+    return redirect("my_endpoint", endpoint.pk)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def test(request: PersonRequest, id: int) -> HttpResponse:
     """Send a test delivery. Its result will be the newest message of the endpoint."""
     endpoint = _find(request, id)
@@ -231,8 +221,7 @@ def test(request: PersonRequest, id: int) -> HttpResponse:
     return redirect("my_endpoint", endpoint.pk)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 @confirmed
 def rotate(request: PersonRequest, id: int) -> HttpResponse:
     """Create a new secret, and show it once."""
@@ -245,8 +234,7 @@ def rotate(request: PersonRequest, id: int) -> HttpResponse:
     return _show_one(request, endpoint, secret=secret)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def delete(request: PersonRequest, id: int) -> HttpResponse:
     """GET: ask for confirmation. POST: delete the endpoint."""
     endpoint = _find(request, id)
@@ -271,18 +259,6 @@ def _find_message(endpoint: Endpoint, job: int) -> endpoint_messages.Message:
     return row
 
 
-def _run(
-    request: PersonRequest, endpoint: Endpoint, message: str, action: Callable[[], Any]
-) -> HttpResponse:
-    try:
-        action()
-    except EndpointError as error:
-        messages.error(request, sentence(error))
-    else:
-        messages.success(request, message)
-    return redirect("my_endpoint", endpoint.pk)
-
-
 def _show_list(
     request: PersonRequest, form: EndpointForm, status: int = 200, **context: Any
 ) -> Any:
@@ -297,7 +273,8 @@ def _show_list(
 
 def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> HttpResponse:
     before, name = request.GET.get("after", ""), request.GET.get("list", "")
-    if (before and not _is_id(before)) or (name and name not in message_list.LISTS):
+    is_id = before.isascii() and before.isdigit() and len(before) < 19
+    if (before and not is_id) or (name and name not in message_list.LISTS):
         raise Http404
     page, older = message_list.page_of(endpoint, PAGE, int(before or 0) or None, name)
     context = {
@@ -314,21 +291,8 @@ def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> H
     return _show_tab(request, endpoint, "messages", context)
 
 
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
-
-
-TEMPLATES = {"messages": "detail"}
-"""The template names of tabs, if they differ from the tab's name."""
-
-
 def _show_tab(
     request: PersonRequest, endpoint: Endpoint, tab: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    template = f"tailrace/subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
-    frame_context = {
-        "endpoint": endpoint,
-        "tab": tab,
-        "last_tries": message_list.last_tries(endpoint),
-    }
-    return show(request, template, {**frame_context, **context}, status)
+    context |= {"endpoint": endpoint, "tab": tab, "last_tries": message_list.last_tries(endpoint)}
+    return show(request, f"tailrace/subscriptions/pages/endpoints/{tab}.html", context, status)

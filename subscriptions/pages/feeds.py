@@ -6,7 +6,6 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.subscriptions.channels.rss.feeds import (
     MAX_FEEDS,
@@ -17,7 +16,7 @@ from tailrace.subscriptions.channels.rss.feeds import (
 from tailrace.subscriptions.models import Feed
 from tailrace.web.pages.confirmation import confirmed
 from tailrace.web.pages.forms import PageForm
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 MAX_SHOWN = 200
 
@@ -28,8 +27,7 @@ class FeedForm(PageForm, forms.Form):
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 @confirmed
 def my_feeds(request: PersonRequest) -> HttpResponse:
     """GET: list the feeds. POST: create a feed, and show its address once."""
@@ -46,8 +44,7 @@ def my_feeds(request: PersonRequest) -> HttpResponse:
     return _show(request, form, status=422)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def revoke(request: PersonRequest, id: int) -> HttpResponse:
     """Revoke a feed."""
     feed = get_object_or_404(Feed, pk=id, user=request.user)

@@ -14,15 +14,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db.pagination import older_than
 from tailrace.db.times import parse_time
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
-from tailrace.subscriptions.notifications.rendering.event_summary import summarize
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
-from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events, summarize
+from tailrace.web.pages.frame import PersonRequest, by_htmx, person_page, show
 
 PAGE = 30
 MAX_COUNTED = 100
@@ -40,13 +38,8 @@ class Position:
     id: int
 
     @classmethod
-    def after(cls, row: InboxItem) -> "Position":
-        return cls(row.read_at is None, row.arrived_at, row.pk)
-
-    @classmethod
     def of(cls, text: str) -> "Position | None":
-        """Parse the result of `__str__`. Return None for an empty text; raise Http404 if the text
-        is invalid."""
+        """Parse the result of `__str__`, or None if it is empty. Raise Http404 if it is invalid."""
         if not text:
             return None
         match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
@@ -62,29 +55,29 @@ class Position:
         return f"{'u' if self.unread else 'r'}_{self.at.isoformat()}_{self.id}"
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def my_inbox(request: PersonRequest) -> HttpResponse:
     """Show a page of the inboxes of the user and of the user's groups."""
     only = "unread" in request.GET
     items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
     rows = items[:PAGE]
+    last = rows[-1] if len(items) > PAGE else None
     unread = inbox.of(request.user).filter(read_at=None).order_by()
     context = {
         "only": only,
         "unread": _unread(unread),
         "items": _items(request.user, rows),
-        "older": str(Position.after(rows[-1])) if len(items) > PAGE else "",
+        "older": last and Position(last.read_at is None, last.arrived_at, last.pk),
         "query": "unread=" if only else "",
         "first": "after" not in request.GET,
-        "up_to": _newest(unread),
+        # The newest id of all events would reveal events that the user may not read.
+        "up_to": unread.aggregate(newest=Max("event_id"))["newest"] or 0,
         "groups": any(row.group_id for row in rows),
     }
     return show(request, "tailrace/subscriptions/pages/inbox/inbox.html", context)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def count(request: PersonRequest) -> HttpResponse:
     """Return the number of unread items, which every page reloads."""
     return HttpResponse(unread_badge(request))
@@ -103,17 +96,7 @@ def _unread(unread: QuerySet[InboxItem]) -> str:
     return "99+" if count >= MAX_COUNTED else str(count or "")
 
 
-def _newest(unread: QuerySet[InboxItem]) -> int:
-    """Return the id of the newest event among the unread items, or 0.
-
-    The id of the newest event of all would reveal when events were recorded that the user may not
-    read.
-    """
-    return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
-
-
-@require_POST
-@for_person
+@person_page("POST")
 def read_all(request: PersonRequest) -> HttpResponse:
     """Mark all items as read, except items that arrived after the page was loaded."""
     marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
@@ -121,8 +104,7 @@ def read_all(request: PersonRequest) -> HttpResponse:
     return redirect("my_inbox")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
     """Mark an item as read or unread. Respond to htmx with the item, else redirect to the page."""
     rows = inbox.of(request.user).select_related("group")
@@ -175,7 +157,6 @@ def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:
 
 
 def _up_to(request: HttpRequest) -> int | None:
-    """Return the `up_to` of the form: the newest event that the user has seen. Later items stay
-    unread."""
+    """Return the `up_to` of the form: the newest event that the user has seen."""
     text = request.POST.get("up_to", "")
     return min(int(text), MAX_ID) if re.fullmatch("[0-9]{1,19}", text) else None

@@ -1,15 +1,13 @@
 """The page of a user's plan: its jobs and their next runs."""
 
 from django.http import HttpResponse
-from django.views.decorators.http import require_safe
 
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 
-@require_safe
-@for_person
+@person_page("GET", "HEAD")
 def my_plan(request: PersonRequest) -> HttpResponse:
     """Show the plan, its status and the next runs of its jobs, in the subscription's time zone."""
     rows = PlanSubscription.objects.select_related("plan")

@@ -6,6 +6,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from tailrace.subscriptions.channels.mail import unsubscribe as links
+from tailrace.subscriptions.notifications.preferences.mute import mute, unmute
 
 
 @csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
@@ -19,10 +20,10 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     else:
         context: dict[str, object] = {"link": link}
         if request.method == "POST" and "undo" in request.POST:
-            context["undone"] = links.undo(link, request.POST["undo"])
+            context["undone"] = unmute(link.user, request.POST["undo"])
             context["too_late"] = not context["undone"]
         elif request.method == "POST":
-            context |= {"done": True, "undo": links.unsubscribe(link)}
+            context |= {"done": True, "undo": mute(link.user, "mail", link.topics)}
         answer = render(request, "tailrace/subscriptions/pages/unsubscribe.html", context)
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Robots-Tag"] = "noindex"

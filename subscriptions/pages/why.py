@@ -6,7 +6,6 @@ from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.events.catalog.topics import quoted_title
 from tailrace.events.models import Event
@@ -21,14 +20,13 @@ from tailrace.subscriptions.notifications.rendering.event_summary import summari
 from tailrace.subscriptions.pages.templatetags.tailrace_subscription_options import editor_url
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.web.accounts import budget
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 COST = 5
 """An explanation counts as this number of requests, since it calls the roles."""
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def why(request: PersonRequest, id: int) -> HttpResponse:
     """Show the event, and for each channel whether and why it was sent."""
     event = _find(request, id)
@@ -51,8 +49,7 @@ def why(request: PersonRequest, id: int) -> HttpResponse:
     return show(request, "tailrace/subscriptions/pages/why.html", context)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def mute(request: PersonRequest, id: int) -> HttpResponse:
     """Switch a channel off for the type of this event in one role, or undo it."""
     event = _find(request, id)

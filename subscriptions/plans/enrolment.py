@@ -1,6 +1,6 @@
 """Subscribe accounts to plans, in batches."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from django.db import transaction
 from tailrace.db.query import database_now, query
 from tailrace.environment.suggest import did_you_mean
 from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
-from tailrace.subscriptions.plans import changes
+from tailrace.subscriptions.plans.row_locks import record
 from tailrace.subscriptions.plans.schedules import write_schedules
 from tailrace.web.accounts.time_zones import time_zone_names
 
@@ -54,9 +54,7 @@ class EnrolmentResult:
 
 def enrol(enrolment: Enrolment, by: User | None = None) -> PlanSubscription | None:
     """Subscribe one account; return None if it already has a subscription, perhaps a cancelled one.
-
-    Raise EnrolmentError if the account cannot be enrolled.
-    """
+    Raise EnrolmentError."""
     ids = enrol_many([enrolment], by).subscriptions
     return PlanSubscription.objects.using(DATABASE).get(pk=ids[0]) if ids else None
 
@@ -65,22 +63,16 @@ def enrol_many(enrolments: Iterable[Enrolment], by: User | None = None) -> Enrol
     """Subscribe accounts to plans, and create their schedules. Each job first runs within an hour.
 
     Each BATCH is a transaction, unless the caller has one. Safe to repeat: accounts with a
-    subscription keep it. Raise EnrolmentError for the first row that cannot be enrolled; the
-    batches before it are enrolled.
+    subscription keep it. Raise EnrolmentError for a row that cannot be enrolled, after the batches
+    before it.
     """
     result = EnrolmentResult()
-    start = 0
-    for batch in _batches(enrolments):
+    start, rows = 0, iter(enrolments)
+    while batch := list(islice(rows, BATCH)):
         with transaction.atomic():
             _enrol(batch, start, by, result)
         start += len(batch)
     return result
-
-
-def _batches(enrolments: Iterable[Enrolment]) -> Iterator[list[Enrolment]]:
-    rows = iter(enrolments)
-    while batch := list(islice(rows, BATCH)):
-        yield batch
 
 
 _INSERT = """
@@ -113,7 +105,7 @@ def _enrol(
     write_schedules(list(new.values()))
     names = {pk: name for name, pk in plans.items()}
     details = {row.pk: f"plan: {names[row.plan_id]}" for row in new.values()}
-    changes.record(PlanChange.Action.ENROLLED, details, by)
+    record(PlanChange.Action.ENROLLED, details, by)
     result.subscriptions += sorted(new)
     enrolled = {row.account_id for row in new.values()}
     result.subscribed_before += [account for account in accounts if account not in enrolled]

@@ -16,10 +16,7 @@ from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 def problem(handler: str) -> str:
-    """Return why plans cannot have this handler, or an empty text.
-
-    A handler that is not installed is no problem: its schedules are created when it is installed.
-    """
+    """Return why plans cannot have this handler; empty also for one that is not installed yet."""
     if not is_known(handler):
         return ""
     return why_not(handler, AccountPayload(account=1).model_dump())
@@ -32,10 +29,8 @@ def is_installed(handler: str) -> bool:
 
 
 def outdated() -> list[PlanJob]:
-    """Return the jobs of plans whose handler was installed or removed.
-
-    A handler with a queue that this process does not know is left to processes that know it.
-    """
+    """Return the jobs of plans whose handler was installed or removed. A handler with a queue that
+    this process does not know is left to processes that know it."""
     queues = Queue.objects.using(DATABASE).active()
     names = set(queues.values_list("name", flat=True))
     return [
@@ -47,8 +42,7 @@ def outdated() -> list[PlanJob]:
 
 
 def update() -> int:
-    """Update `installed` of the outdated jobs of plans, enqueue the rewriting of their plans, and
-    return the number of these jobs."""
+    """Update `installed` of outdated jobs, have their plans rewritten, and return their number."""
     with transaction.atomic():
         rows = outdated()
         if rows:

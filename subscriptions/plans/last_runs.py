@@ -1,7 +1,5 @@
-"""Keep the last runs of jobs whose schedules were removed from a subscription.
-
-So no job runs twice in a period when a subscription is resumed or when a plan gets a job back.
-"""
+"""Keep the last runs of jobs whose schedules were removed from a subscription, so that no job runs
+twice in a period when a subscription is resumed or when a plan gets a job back."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -36,10 +34,8 @@ FROM (
 
 
 def keep(removed: Sequence[tuple[int, Schedule]]) -> None:
-    """Store the last runs of removed schedules, given as pairs of subscription id and schedule.
-
-    Call it after their waiting jobs were cancelled.
-    """
+    """Store the last runs of removed schedules (pairs of subscription id and schedule) whose
+    waiting jobs were cancelled."""
     execute(
         _KEEP,
         ids=[row.pk for _, row in removed],

@@ -1,13 +1,14 @@
-"""Lock and change the rows of subscriptions."""
+"""Lock and change the rows of subscriptions, and record changes in their audit trail."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 
 from tailrace.db import clock, locks
 from tailrace.db.query import query
-from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.models import PlanChange, PlanSubscription
 
 _LOCK = f"""
 WITH {locks.LIMITED},
@@ -20,11 +21,8 @@ SELECT locked.* FROM restored, locked
 
 
 def lock(ids: Sequence[int]) -> list[PlanSubscription]:
-    """Lock these subscriptions in the order of their ids until the caller's transaction ends, and
-    return them.
-
-    Raise Blocked if another transaction locks one of them for more than ten seconds.
-    """
+    """Lock these subscriptions in the order of their ids, and return them. Raise Blocked if another
+    transaction locks one of them for more than ten seconds."""
     with locks.named(lambda: f"{len(ids)} subscriptions to plans, from {min(ids)} to {max(ids)}"):
         return _rows(_LOCK, ids=list(ids), **locks.params())
 
@@ -34,6 +32,14 @@ def update(set_to: str, where: str, ids: Sequence[int], **params: Any) -> list[P
     statement = f"""UPDATE tailrace_subscriptions_plansubscription SET {set_to}
                     WHERE id = ANY(%(ids)s) AND ({where}) RETURNING *"""
     return _rows(statement, ids=list(ids), clock=clock.offset, **params)
+
+
+def record(action: PlanChange.Action, details: Mapping[int, str], by: User | None) -> None:
+    """Record an action of the user `by` (None: the program), with details by subscription id."""
+    PlanChange.objects.bulk_create(
+        PlanChange(subscription_id=id, action=action, details=text[:500], by=by)
+        for id, text in details.items()
+    )
 
 
 _LOCK_PLANS = (

@@ -1,7 +1,5 @@
-"""The schedules of subscriptions to plans: one per job in the plan's table.
-
-A schedule's name is `plan:<subscription>:<handler>`, and its owner `plan:<subscription>`.
-"""
+"""The schedules of subscriptions to plans: one per job in the plan's table, with the name
+`plan:<subscription>:<handler>` and the owner `plan:<subscription>`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +9,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db.models import QuerySet
 from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from tailrace.db.query import database_now, query
 from tailrace.jobs.models import Schedule
@@ -39,11 +38,10 @@ class NextRun:
 
 
 def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
-    """Create, update and remove the schedules of these subscriptions, so that they match the plans.
+    """Create, update and remove the schedules of these locked subscriptions to match the plans.
 
-    Call it in a transaction that has locked the subscriptions. Correct schedules are not written.
-    The schedules of jobs that are not part of the plan are removed, their waiting jobs are
-    cancelled, and their last runs are kept. No job runs twice in a period.
+    The waiting jobs of removed schedules are cancelled, and their last runs are kept. No job runs
+    twice in a period.
     """
     share_plans({row.plan_id for row in subscriptions})
     expected = {new.name: new for new in _expected_schedules(subscriptions)}
@@ -59,8 +57,7 @@ def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
 
 
 def remove_schedules_for(subscriptions: Sequence[PlanSubscription], reason: str) -> None:
-    """Remove the schedules of these subscriptions, and cancel their waiting jobs. The caller has
-    locked the subscriptions."""
+    """Remove the schedules of these locked subscriptions, and cancel their waiting jobs."""
     _remove(list(_stored(subscriptions).order_by("name").select_for_update()), reason)
 
 
@@ -81,14 +78,9 @@ def next_runs(subscription: PlanSubscription) -> list[NextRun]:
     return sorted(runs, key=lambda run: (run.at, run.job.handler))
 
 
-def connect() -> None:
-    """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
-    post_delete.connect(
-        _remove_after_delete, PlanSubscription, dispatch_uid="subscriptions.plan_schedules"
-    )
-
-
+@receiver(post_delete, sender=PlanSubscription, dispatch_uid="subscriptions.plan_schedules")
 def _remove_after_delete(instance: PlanSubscription, **kwargs: Any) -> None:
+    """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
     remove_of_owners([owner_of(instance.pk)])
 
 
@@ -139,11 +131,8 @@ def _stored(subscriptions: Sequence[PlanSubscription]) -> QuerySet[Schedule]:
 
 
 def _differs(new: NewSchedule, old: Schedule | None) -> bool:
-    """Return whether the schedule has to be written.
-
-    False for a handler that this process does not know: during a deployment, processes of the old
-    version do not know the handlers of a new domain.
-    """
+    """Return whether the schedule has to be written, by a process that knows the handler: during a
+    deployment, processes of the old version do not know the handlers of a new domain."""
     same = (
         old is not None
         and all(getattr(old, name) == getattr(new, name) for name in _TIMING)

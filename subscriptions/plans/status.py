@@ -1,13 +1,11 @@
 """The moves of subscriptions: see the diagram in `tailrace.subscriptions.models.plan`.
 
-Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail. The
-subscriptions are locked first, in the order of their ids, so that concurrent moves of the same
-subscription run one after the other.
+Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail, after
+the subscriptions are locked in the order of their ids.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -16,8 +14,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription
-from tailrace.subscriptions.plans import changes
-from tailrace.subscriptions.plans.row_locks import lock, update
+from tailrace.subscriptions.plans.row_locks import lock, record, update
 from tailrace.subscriptions.plans.schedules import remove_schedules_for, write_schedules
 
 Action = PlanChange.Action
@@ -44,48 +41,50 @@ class MoveResult:
 def mark_past_due(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
     """Mark active subscriptions as past due: their jobs run for another PLAN_GRACE_DAYS."""
     days = settings.PLAN_GRACE_DAYS
-    with transaction.atomic():
-        lock(ids)
-        changed = update(
-            f"status = 'past_due', grace_until = {clock.NOW} + %(grace)s",
-            "status = 'active'",
-            ids,
-            grace=timedelta(days=days),
-        )
-        grace = f"its jobs run for {days} more days"
-        _record(Action.PAST_DUE, changed, reason or grace, by)
-    return _result(ids, changed)
+    set_to = f"status = 'past_due', grace_until = {clock.NOW} + make_interval(days => {days:d})"
+    details = reason or f"its jobs run for {days} more days"
+    return _move(ids, set_to, "status = 'active'", Action.PAST_DUE, details, by)
 
 
 def end_grace(ids: Sequence[int]) -> MoveResult:
     """Stop the jobs of subscriptions whose grace is over."""
-    with transaction.atomic():
-        lock(ids)
-        over = f"status = 'past_due' AND grace_until <= {clock.NOW}"
-        changed = update("grace_until = NULL", over, ids)
-        remove_schedules_for(changed, "the payment is past due and the grace is over")
-        _record(Action.GRACE_ENDED, changed, "its jobs no longer run", None)
-    return _result(ids, changed)
+    over = f"status = 'past_due' AND grace_until <= {clock.NOW}"
+    why = "the payment is past due and the grace is over"
+    details = "its jobs no longer run"
+    return _move(ids, "grace_until = NULL", over, Action.GRACE_ENDED, details, unscheduled=why)
 
 
 def cancel(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """Cancel subscriptions: remove their schedules, cancel waiting jobs, and ask running jobs to
-    stop."""
-    with transaction.atomic():
-        lock(ids)
-        changed = update("status = 'cancelled', grace_until = NULL", "status <> 'cancelled'", ids)
-        remove_schedules_for(changed, "the subscription to the plan was cancelled")
-        _record(Action.CANCELLED, changed, reason, by)
-    return _result(ids, changed)
+    """Cancel subscriptions: remove their schedules, and cancel their jobs."""
+    set_to, where = "status = 'cancelled', grace_until = NULL", "status <> 'cancelled'"
+    why = "the subscription to the plan was cancelled"
+    return _move(ids, set_to, where, Action.CANCELLED, reason, by, unscheduled=why)
 
 
 def resume(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
     """Make past due and cancelled subscriptions active again, and write their schedules."""
+    set_to = "status = 'active', grace_until = NULL"
+    return _move(ids, set_to, "status <> 'active'", Action.RESUMED, reason, by)
+
+
+def _move(
+    ids: Sequence[int],
+    set_to: str,
+    where: str,
+    action: Action,
+    details: str,
+    by: User | None = None,
+    unscheduled: str = "",
+) -> MoveResult:
+    """Update the rows, and write their schedules, or remove them for the reason `unscheduled`."""
     with transaction.atomic():
         lock(ids)
-        changed = update("status = 'active', grace_until = NULL", "status <> 'active'", ids)
-        write_schedules(changed)
-        _record(Action.RESUMED, changed, reason, by)
+        changed = update(set_to, where, ids)
+        if unscheduled:
+            remove_schedules_for(changed, unscheduled)
+        else:
+            write_schedules(changed)
+        record(action, {row.pk: details for row in changed}, by)
     return _result(ids, changed)
 
 
@@ -108,12 +107,8 @@ def change(
         write_schedules([row for row in changed if row.is_served])
         names = dict(Plan.objects.values_list("pk", "name")) if changed else {}
         details = {row.pk: _difference(before[row.pk], row, names) for row in changed}
-        changes.record(Action.CHANGED, details, by)
+        record(Action.CHANGED, details, by)
     return _result(ids, changed, unchanged_reason="it already has these values")
-
-
-def _record(action: str, rows: Sequence[PlanSubscription], details: str, by: User | None) -> None:
-    changes.record(action, {row.pk: details for row in rows}, by)
 
 
 def _difference(old: PlanSubscription, new: PlanSubscription, plans: Mapping[int, str]) -> str:
@@ -128,8 +123,8 @@ def _difference(old: PlanSubscription, new: PlanSubscription, plans: Mapping[int
 def _result(
     ids: Sequence[int], changed: Sequence[PlanSubscription], unchanged_reason: str = ""
 ) -> MoveResult:
-    """Return the result for these ids. A subscription that was not changed is refused because of
-    its status, or with `unchanged_reason` if it is given and the subscription is not cancelled."""
+    """Return the result. A subscription that was not changed is refused because of its status, or
+    with `unchanged_reason` if it is given and the subscription is not cancelled."""
     done = {row.pk for row in changed}
     others = [id for id in ids if id not in done]
     rows = PlanSubscription.objects.using(DATABASE).filter(pk__in=others) if others else []

@@ -24,10 +24,7 @@ LAST_DAYS = 29
 
 
 def cron_of(frequency: str, anchor_day: int) -> str:
-    """Return the cron expression of the start of the window.
-
-    Anchor day 1 means Monday, 7 Sunday, 8 Monday again …
-    """
+    """Return the cron expression of the window's start. Anchor day 1 is Monday, 8 Monday again …"""
     if frequency == PlanJob.Frequency.DAILY:
         days = "* * *"
     elif frequency == PlanJob.Frequency.WEEKLY:
@@ -57,8 +54,7 @@ def next_run(
 
 
 def _may_be_near(schedule: Schedule, now: datetime) -> bool:
-    """Return False if no day's regular time is within NEAR; then the cron expression need not be
-    evaluated."""
+    """Return False if no day's regular time is within NEAR: cheaper than the cron expression."""
     local = (now - schedule.offset).astimezone(ZoneInfo(schedule.time_zone))
     away = (WINDOW_START * 60 - local.hour * 60 - local.minute) % (24 * 60)
     return timedelta(minutes=away) <= NEAR + timedelta(hours=1)  # clocks may be set back an hour

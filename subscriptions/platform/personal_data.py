@@ -2,34 +2,20 @@
 
 from django.contrib.auth.models import User
 
+from tailrace.subscriptions import models
 from tailrace.subscriptions.channels.webhook.operations import endpoints
-from tailrace.subscriptions.models import (
-    Block,
-    Delivery,
-    Device,
-    Digest,
-    Endpoint,
-    EventSubscription,
-    Feed,
-    FeedItem,
-    InboxItem,
-    Notification,
-    PhoneCode,
-    PlanSubscription,
-    Preferences,
-)
 from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Webhooks(PersonalData):
     """Webhooks with their secrets, their waiting deliveries and the log of deliveries."""
 
-    rows = {Delivery: "endpoint__user"}
+    rows = {models.Delivery: "endpoint__user"}
 
     def delete(self, user: User) -> int:
         if deleted := super().delete(user):
             return deleted
-        endpoint = Endpoint.objects.filter(user=user).first()
+        endpoint = models.Endpoint.objects.filter(user=user).first()
         if endpoint is None:
             return 0
         endpoints.delete(endpoint)
@@ -41,26 +27,26 @@ class Subscriptions(PersonalData):
     digests, and the list of your notifications."""
 
     rows = {
-        EventSubscription: "user",
-        Preferences: "user",
-        PhoneCode: "user",
-        Block: "user",
-        Feed: "user",
-        Device: "user",
-        FeedItem: "user",
-        InboxItem: "user",
-        Digest: "user",
-        Notification: "user",
+        models.EventSubscription: "user",
+        models.Preferences: "user",
+        models.PhoneCode: "user",
+        models.Block: "user",
+        models.Feed: "user",
+        models.Device: "user",
+        models.FeedItem: "user",
+        models.InboxItem: "user",
+        models.Digest: "user",
+        models.Notification: "user",
     }
 
 
 class BlocksByOthers(PersonalData):
     """Blocks by other users, who are not notified about your actions."""
 
-    rows = {Block: "blocked"}
+    rows = {models.Block: "blocked"}
 
 
 class PlanSubscriptions(PersonalData):
     """Your plan, with its schedules and the record of its changes."""
 
-    rows = {PlanSubscription: "account"}
+    rows = {models.PlanSubscription: "account"}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 class RecipientKey:
     """A user or a group, as in the routing key of a job: `user:5` or `group:3`.
 
-    A channel that sends to several addresses of a user appends the address: `user:5:endpoint:7`.
-    If a message is sent again to the same address, the id of its first job and a number follow:
-    `user:5:endpoint:7:again:42:1`.
+    A channel with several addresses per user appends one of them: `user:5:endpoint:7`. If a message
+    is sent again, the id of its first job and a number follow: `user:5:endpoint:7:again:42:1`.
     """
 
     user_id: int | None = None
@@ -44,8 +43,7 @@ def address_id(routing_key: str) -> int:
 
 
 def first_job(routing_key: str) -> int:
-    """Return the id of the job whose message is sent again, or 0 if it is sent for the first
-    time."""
+    """Return the id of the job whose message is sent again, or 0 if it is a first one."""
     match routing_key.split(":"):
         case [_, _, _, _, "again", job, _] if job.isdecimal():
             return int(job)

@@ -27,8 +27,7 @@ class Subscribable:
     can_rss: ClassVar[bool] = False
     can_web: ClassVar[bool] = False
     default_pace: ClassVar[str] = "instant"
-    """The pace of default subscriptions of channels that have digests: `instant`, `hourly`,
-    `daily` or `weekly`."""
+    """The pace of default subscriptions by mail: `instant`, `hourly`, `daily` or `weekly`."""
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
@@ -70,7 +69,7 @@ class Subscribable:
 
 
 def receiver_roles(event_type: type[EventType]) -> list[str]:
-    return list(getattr(event_type, "receiver_roles", ()) or ())
+    return list(_declared(event_type, "receiver_roles"))
 
 
 def offered_channels(event_type: type[EventType]) -> list[str]:
@@ -86,21 +85,18 @@ def offered_channels(event_type: type[EventType]) -> list[str]:
 
 def may_notify(event: Recorded) -> bool:
     """Return whether users can be notified of this event."""
-    event_type: Any = event.event_type
-    if event_type is None or not is_subscribable(event_type):
-        return False
-    notifies: Any = getattr(event_type, "notifies", None)
-    return notifies is None or bool(notifies(event))
+    event_type = event.event_type
+    is_possible = event_type is not None and is_subscribable(event_type)
+    return is_possible and bool(_declared(event_type, "notifies")(event))
 
 
 def unknown_receivers(events: Iterable[Recorded]) -> set[int]:
     """Return the ids of the events whose role holders are not known yet."""
     by_method: dict[Any, tuple[Any, list[Recorded]]] = {}
     for event in events:
-        method: Any = getattr(event.event_type, "unknown_receivers", None)
-        if method is not None:
-            key = getattr(method, "__func__", method)
-            by_method.setdefault(key, (method, []))[1].append(event)
+        method = _declared(event.event_type, "unknown_receivers")
+        key = getattr(method, "__func__", method)
+        by_method.setdefault(key, (method, []))[1].append(event)
     return {id for method, group in by_method.values() for id in method(group)}
 
 
@@ -111,27 +107,24 @@ def is_subscribable(event_type: type[EventType]) -> bool:
 
 def link_of(event: Recorded) -> str:
     """Return the URL of a page with more details, or an empty text."""
-    return _call(event, "link")
+    return str(_declared(event.event_type, "link")(event) or "")
 
 
 def mail_headers_of(event: Recorded) -> dict[str, str]:
     """Return the mail headers that the event's type adds, at most MAX_HEADERS."""
-    headers: Any = getattr(event.event_type, "mail_headers", None)
-    values = headers(event).items() if callable(headers) else ()
+    values = _declared(event.event_type, "mail_headers")(event).items()
     named = [(name, str(value)) for name, value in values if value not in (None, "")]
     return dict([pair for pair in named if _HEADER.fullmatch(pair[0])][:MAX_HEADERS])
 
 
 def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] | None]:
-    """Return the additional context of the events' mail templates, by event id; None if it is
-    being fetched."""
+    """Return the additional context of the events' mails by event id; None: it is being fetched."""
     by_type: dict[Any, dict[int, Recorded]] = defaultdict(dict)
     for event in events:
         by_type[event.event_type][event.id] = event
     contexts: dict[int, Mapping[str, Any] | None] = {}
     for event_type, group in by_type.items():
-        function: Any = getattr(event_type, "mail_contexts", None)
-        own = function(list(group.values())) if callable(function) else {}
+        own = _declared(event_type, "mail_contexts")(list(group.values()))
         contexts |= {id: own.get(id, {}) for id in group}
     return contexts
 
@@ -139,9 +132,9 @@ def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] 
 def thread_of(event: Recorded) -> str:
     """Return the key of the event's mail thread: from its type, else its family and subject."""
     family = family_of(event.event_type) if event.event_type else event.type
-    return _call(event, "thread") or f"{family} {event.subject}"
+    return str(_declared(event.event_type, "thread")(event) or f"{family} {event.subject}")
 
 
-def _call(event: Recorded, method: str) -> str:
-    function: Any = getattr(event.event_type, method, None)
-    return str(function(event) or "") if callable(function) else ""
+def _declared(event_type: type[EventType] | None, name: str) -> Any:
+    """Return an attribute of the event type, or its default in Subscribable."""
+    return getattr(event_type, name, getattr(Subscribable, name))

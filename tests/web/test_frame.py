@@ -1,12 +1,14 @@
 """Access to the pages of a person, their frame, and signing in and out."""
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import get_resolver, reverse
+from django.urls import URLResolver, get_resolver, reverse
 
 from tailrace.subscriptions.models import InboxItem, Preferences
 from tailrace.subscriptions.pages.urls import signed_in
@@ -15,7 +17,20 @@ from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db
 PAGES = ("subscriptions", "inbox", "feeds", "endpoints", "preferences")
-OURS = ["me/", *(str(pattern.pattern) for pattern in signed_in)]
+
+
+def _flat(patterns: Iterable[Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the address and the name of each page, of included lists, too."""
+    for each in patterns:
+        address = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from _flat(each.url_patterns, address)
+        else:
+            yield address, each.name
+
+
+PAGES_OF_USERS = dict(_flat(signed_in))
+OURS = ["me/", *PAGES_OF_USERS]
 
 
 def _path(pattern: str) -> str:
@@ -162,6 +177,6 @@ def test_a_wrong_password_and_an_inactive_person_stay_out() -> None:
 
 
 def test_the_names_of_all_pages_are_known() -> None:
-    names = {pattern.name for pattern in signed_in} | {"login", "logout", "me"}
+    names = {*PAGES_OF_USERS.values(), "login", "logout", "me"}
     assert names <= {key for key in get_resolver().reverse_dict if isinstance(key, str)}
     assert reverse("login") == "/accounts/login/"

@@ -1,6 +1,6 @@
 """Pagination of the API's lists: query parameters, page schema and helpers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Generic, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -43,12 +43,3 @@ def newest_first(
     """Return a page of the rows, sorted by id or by a time column, newest first."""
     page, cursor = page_of_rows(rows, params.cursor, params.limit, time_column)
     return Page(items=[out(row) for row in page], next=cursor or None)
-
-
-def page_of(
-    rows: Sequence[M], params: PageParams, out: Callable[[M], T], cursor: Callable[[M], str]
-) -> Page[T]:
-    """Return a page of up to `params.limit` rows. Pass one row more if there is a next page."""
-    page = rows[: params.limit]
-    more = len(rows) > params.limit
-    return Page(items=[out(row) for row in page], next=cursor(page[-1]) if more else None)

@@ -158,10 +158,15 @@ def register(api: NinjaAPI) -> None:
         OperationalError: _database_unavailable,
         InterfaceError: _database_unavailable,
     }
-    for exception, problem_of in problems.items():
-        api.add_exception_handler(exception, _handler(problem_of))
+    register_errors(api, problems)
     api.add_exception_handler(ValidationError, _of_request)
     api.add_exception_handler(Exception, _unexpected)
+
+
+def register_errors(api: NinjaAPI, errors: Mapping[Any, Callable[[Any], Problem]]) -> None:
+    """Make the API answer these exceptions with the problems that the functions return."""
+    for exception, problem_of in errors.items():
+        api.add_exception_handler(exception, _handler(problem_of))
 
 
 def _handler(problem_of: Callable[[Any], Problem]) -> Callable[[HttpRequest, Any], HttpResponse]:

@@ -1,6 +1,9 @@
-"""The API, assembled from the `api` modules of the apps: `routers`, a dict of ninja's Routers by
-path below /api; `scopes`, a dict of the meanings of its token scopes; and optionally `webhooks`, a
-function that returns the WebhookMessages that the app sends."""
+"""The API, assembled from the `api` modules of the apps.
+
+A module declares `routers`, a dict of ninja's Routers by path below /api; `scopes`, a dict of the
+meanings of its token scopes; and optionally `webhooks`, a function that returns the WebhookMessages
+that the app sends, and `errors`, a dict of functions that turn an exception into a Problem.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -95,5 +98,6 @@ api.add_decorator(idempotency.once_for_its_key)
 for module in import_modules("api"):
     api.webhooks += [module.webhooks] if hasattr(module, "webhooks") else []
     api.examples |= examples_of(module)
+    problems.register_errors(api, getattr(module, "errors", {}))
     for address, router in getattr(module, "routers", {}).items():
         api.add_router(address, router, tags=[address.strip("/")])

@@ -1,9 +1,12 @@
 """Base classes of the forms of the pages, and errors as sentences."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 
 from tailrace.web.pages import confirmation
 
@@ -40,6 +43,18 @@ class CodeForm(PageForm, forms.Form):
         super().__init__(data)
         self.fields["code"].help_text = help_text
         self.fields["code"].widget.attrs.update(attributes)
+
+
+def attempt(
+    request: HttpRequest, done: str, error: type[Exception], action: Callable[[], object]
+) -> None:
+    """Call the action, and show `done` on the next page, or the error if it is raised."""
+    try:
+        action()
+    except error as problem:
+        messages.error(request, sentence(problem))
+    else:
+        messages.success(request, done)
 
 
 def sentence(error: object) -> str:

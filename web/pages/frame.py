@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from tailrace.web.accounts import budget
 from tailrace.web.accounts.time_zones import zone_of
@@ -39,6 +40,11 @@ def for_person(view: View) -> View:
             return view(request, *args, **kwargs)
 
     return wrapped
+
+
+def person_page(*methods: str) -> Callable[[View], View]:
+    """Decorate a page as `for_person` does; other HTTP methods than these get a 405."""
+    return lambda view: require_http_methods(methods)(for_person(view))
 
 
 def within_budget(cost: float = 1.0) -> Callable[[View], View]:

@@ -1,5 +1,4 @@
-"""The options of a user by event type, role and channel, with the default and the user's own
-subscription."""
+"""The options of a user by event type, role and channel."""
 
 from django.contrib.auth.models import User
 

@@ -1,7 +1,7 @@
 """Subscriptions of a user, the options, and previews."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -13,7 +13,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.subscriptions.api.choices.options import Options, options_of
+from tailrace.subscriptions.api.choices.options import Choice, Options, options_of
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.preview import COST as PREVIEW_COST
 from tailrace.subscriptions.notifications.audience.preview import MAX_DAYS, preview
@@ -45,27 +45,19 @@ class SubscriptionIn(In):
     subject_pattern: Annotated[Name, Field(description="only these subjects, such as devel:*")] = ""
 
 
-class SubscriptionChange(In):
+class SubscriptionChange(SubscriptionIn):
     """The fields to change. Missing fields are not changed."""
 
     event_type: Name = ""
     role: Name = ""
     channel: Name = ""
-    state: State = "on"
-    pace: Pace = "instant"
-    subject_pattern: Name = ""
 
 
-class SubscriptionOut(Out):
+class SubscriptionOut(Choice):
     """A subscription of the user; it overrides the default."""
 
-    id: int
-    event_type: str
     role: str
     channel: str
-    state: str
-    pace: str
-    subject_pattern: str
 
 
 class PreviewOut(Out):
@@ -90,7 +82,7 @@ class OptionsParams(BaseModel):
 
 @router.get("", auth=READ, response=Page[SubscriptionOut], summary="List your subscriptions")
 def list_subscriptions(request: HttpRequest, params: Query[PageParams]) -> Page[SubscriptionOut]:
-    return newest_first(_own(caller(request).user), params, SubscriptionOut.model_validate)
+    return newest_first(_own(request), params, SubscriptionOut.model_validate)
 
 
 @router.post("", auth=WRITE, response={201: SubscriptionOut}, summary="Create a subscription")
@@ -115,21 +107,20 @@ def preview_unsaved(
     request: HttpRequest, body: SubscriptionIn, params: Query[PreviewParams]
 ) -> PreviewOut:
     """Nothing is saved; your subscription to the same type, role and channel is ignored."""
-    user = caller(request).user
-    row = EventSubscription(user=user, **body.model_dump())
+    row = EventSubscription(user=caller(request).user, **body.model_dump())
     _check(row, unique=False)
-    return _preview_out(row, params.days, user)
+    return _preview_out(row, params.days)
 
 
 @router.get("/{int:id}", auth=READ, response=SubscriptionOut, summary="Get a subscription")
 def get_subscription(request: HttpRequest, id: int) -> SubscriptionOut:
-    return SubscriptionOut.model_validate(_find(caller(request).user, id))
+    return SubscriptionOut.model_validate(_find(request, id))
 
 
 @router.patch("/{int:id}", auth=WRITE, response=SubscriptionOut, summary="Change a subscription")
 def change_subscription(request: HttpRequest, id: int, body: SubscriptionChange) -> SubscriptionOut:
     with transaction.atomic():
-        row = _find(caller(request).user, id, lock=True)
+        row = _find(request, id, lock=True)
         for name, value in body.model_dump(exclude_unset=True).items():
             setattr(row, name, value)
         _save(row)
@@ -139,7 +130,7 @@ def change_subscription(request: HttpRequest, id: int, body: SubscriptionChange)
 @router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Delete a subscription")
 def delete_subscription(request: HttpRequest, id: int) -> None:
     """The default applies again."""
-    _find(caller(request).user, id).delete()
+    _find(request, id).delete()
 
 
 @router.get(
@@ -147,16 +138,15 @@ def delete_subscription(request: HttpRequest, id: int) -> None:
 )
 def preview_saved(request: HttpRequest, id: int, params: Query[PreviewParams]) -> PreviewOut:
     """By your current roles."""
-    user = caller(request).user
-    return _preview_out(_find(user, id), params.days, user)
+    return _preview_out(_find(request, id), params.days)
 
 
-def _own(user: User) -> QuerySet[EventSubscription]:
-    return EventSubscription.objects.filter(user=user)
+def _own(request: HttpRequest) -> QuerySet[EventSubscription]:
+    return EventSubscription.objects.filter(user=caller(request).user).select_related("user")
 
 
-def _find(user: User, id: int, lock: bool = False) -> EventSubscription:
-    rows = _own(user).select_for_update() if lock else _own(user)
+def _find(request: HttpRequest, id: int, lock: bool = False) -> EventSubscription:
+    rows = _own(request).select_for_update(of=("self",)) if lock else _own(request)
     return find_row(rows, id, "subscription")
 
 
@@ -188,12 +178,8 @@ def _already_exists(row: EventSubscription) -> Problem:
     return Problem(409, detail, kind="exists")
 
 
-def _preview_out(row: EventSubscription, days: int, user: User) -> PreviewOut:
+def _preview_out(row: EventSubscription, days: int) -> PreviewOut:
+    user = cast(User, row.user)
     result = preview(row, days, user)
-    return PreviewOut(
-        since=result.since,
-        until=result.until,
-        whole=result.whole,
-        count=result.count,
-        events=list(summarize(user, result.first).values()),
-    )
+    events = list(summarize(user, result.first).values())
+    return PreviewOut.model_validate(vars(result) | {"events": events})

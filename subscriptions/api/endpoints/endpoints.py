@@ -1,6 +1,7 @@
 """Webhook endpoints, their tests and their delivery attempts."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -8,7 +9,7 @@ from ninja import Body, Query, Router
 
 from tailrace.events.types import get_type
 from tailrace.jobs.models.states import FINISHED
-from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.finding import AUTH, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,
     EndpointChange,
@@ -23,11 +24,10 @@ from tailrace.subscriptions.api.endpoints.schemas import (
 )
 from tailrace.subscriptions.channels.webhook.message import body_of_sample
 from tailrace.subscriptions.channels.webhook.operations import endpoints, filters
-from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError, FilterError
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.api.auth import Needs, caller, require_recent_login
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, not_found, too_many_requests, wrong_field
+from tailrace.web.api.problems import find_row, not_found
 
 router = Router(auth=AUTH)
 
@@ -42,13 +42,7 @@ def list_endpoints(request: HttpRequest, params: Query[PageParams]) -> Page[Endp
 def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn) -> NewEndpoint:
     """The endpoint's secret is only in this response."""
     require_recent_login(request)
-    user = caller(request).user
-    try:
-        endpoint, secret = endpoints.create(user, **body.model_dump())
-    except endpoints.TooManyEndpoints as error:
-        raise Problem(409, str(error), kind="too-many") from None
-    except EndpointError as error:
-        raise _field_problem(error) from None
+    endpoint, secret = endpoints.create(caller(request).user, **body.model_dump())
     endpoint.refresh_from_db()
     response["Location"] = reverse("api:get_endpoint", args=[endpoint.pk])
     return NewEndpoint(**EndpointOut.model_validate(endpoint).model_dump(), secret=secret)
@@ -62,10 +56,7 @@ def get_endpoint(request: HttpRequest, id: int) -> EndpointOut:
 @router.patch("/{int:id}", response=EndpointOut, summary="Change an endpoint")
 def change_endpoint(request: HttpRequest, id: int, body: EndpointChange) -> EndpointOut:
     endpoint = find_endpoint(request, id)
-    try:
-        endpoints.change(endpoint, **body.model_dump(exclude_unset=True))
-    except EndpointError as error:
-        raise _field_problem(error) from None
+    endpoints.change(endpoint, **body.model_dump(exclude_unset=True))
     return EndpointOut.model_validate(endpoint)
 
 
@@ -103,9 +94,7 @@ def rotate(request: HttpRequest, id: int) -> Secret:
     409 if there are five old secrets.
     """
     require_recent_login(request)
-    endpoint = find_endpoint(request, id)
-    with conflicts():
-        return Secret(secret=endpoints.rotate(endpoint))
+    return Secret(secret=endpoints.rotate(find_endpoint(request, id)))
 
 
 @router.post(
@@ -133,12 +122,7 @@ def send_test(
     429 if there were too many tests of the endpoint.
     """
     endpoint = find_endpoint(request, id)
-    try:
-        job = endpoints.send_test(endpoint, body.event_type if body else "")
-    except endpoints.TooManyTests as error:
-        raise too_many_requests(str(error), error.wait) from None
-    except EndpointError as error:
-        raise Problem(409, str(error)) from None
+    job = endpoints.send_test(endpoint, body.event_type if body else "")
     response["Location"] = reverse("api:get_test", args=[endpoint.pk, job])
     return TestOut(job=job)
 
@@ -150,12 +134,8 @@ def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
     row = endpoints.test_job(endpoint, job)
     if row is None:
         raise not_found("test")
-    delivery = endpoints.test_result(endpoint, row)
-    return TestOut(
-        job=job,
-        done=row.state in FINISHED,
-        delivery=None if delivery is None else DeliveryOut.model_validate(delivery),
-    )
+    delivery: Any = endpoints.test_result(endpoint, row)
+    return TestOut(job=job, done=row.state in FINISHED, delivery=delivery)
 
 
 @router.get("/samples", response=SampleOut, summary="Get a sample of an event")
@@ -163,8 +143,7 @@ def get_sample(request: HttpRequest, event_type: str) -> SampleOut:
     """A message for an event of this type, generated from its schema."""
     if event_type not in {cls.name for cls in filters.sent_types()}:
         raise not_found("event type of webhooks")
-    body = body_of_sample(get_type(event_type))
-    return SampleOut(event_type=event_type, body=body.decode())
+    return SampleOut(event_type=event_type, body=body_of_sample(get_type(event_type)).decode())
 
 
 @router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="List deliveries")
@@ -182,16 +161,10 @@ def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) ->
 def replay(request: HttpRequest, id: int, delivery: int) -> Replayed:
     """Only failed or cancelled deliveries; the `webhook-id` stays the same."""
     row = find_row(endpoints.deliveries_of(find_endpoint(request, id)), delivery, "delivery")
-    with conflicts():
-        return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
-
-
-def _field_problem(error: EndpointError) -> Problem:
-    return wrong_field(error.field if isinstance(error, FilterError) else "url", str(error))
+    return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
 
 
 def _change(request: HttpRequest, id: int, act: Callable[[Endpoint, str], None]) -> EndpointOut:
     endpoint = find_endpoint(request, id)
-    with conflicts():
-        act(endpoint, caller(request).user.username)
+    act(endpoint, caller(request).user.username)
     return EndpointOut.model_validate(endpoint)

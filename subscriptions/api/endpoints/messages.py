@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from tailrace.db.pagination import decode, encode
-from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.finding import AUTH, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,
     MessageDetails,
@@ -58,8 +58,7 @@ def resend(request: HttpRequest, id: int, message: int) -> MessageOut:
     """Any message can be sent again; a delivered message at most 20 times. The `webhook-id` stays
     the same. A waiting message is tried now."""
     endpoint = find_endpoint(request, id)
-    with conflicts():
-        messages.resend(endpoint, _find_message(endpoint, message), caller(request).user)
+    messages.resend(endpoint, _find_message(endpoint, message), caller(request).user)
     return MessageOut.model_validate(_find_message(endpoint, message))
 
 

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Router
 
-from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.finding import AUTH, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import RecoverIn, RecoveryOut
 from tailrace.subscriptions.channels.webhook.history import recovery
 from tailrace.web.api.auth import Needs, caller
@@ -26,8 +26,7 @@ def recover(request: HttpRequest, response: HttpResponse, id: int, body: Recover
     409 for a disabled endpoint, and while another recovery is running.
     """
     endpoint = find_endpoint(request, id)
-    with conflicts():
-        job = recovery.start(endpoint, body.what, body.since, caller(request).user)
+    job = recovery.start(endpoint, body.what, body.since, caller(request).user)
     response["Location"] = reverse("api:get_recovery", args=[endpoint.pk, job])
     return get_recovery(request, id, job)
 

@@ -11,39 +11,22 @@ from tailrace.web.api.pagination import PageParams
 from tailrace.web.api.schemas import In, Out, Time
 
 Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
-Description = Annotated[str, Field(max_length=500, description="your name for it")]
-EventTypes = Annotated[
-    list[str],
-    Field(
-        max_length=filters.MAX_TYPES,
-        description="only these event types and families; empty: all that you are subscribed to",
-        examples=[["builds.build"]],
-    ),
-]
-SubjectPattern = Annotated[
-    str,
-    Field(
-        max_length=filters.MAX_PATTERN,
-        description="only these subjects, where * stands for any text; empty: all",
-        examples=["devel:*"],
-    ),
-]
 
 
 class EndpointIn(In):
     url: Url
-    description: Description = ""
-    event_types: EventTypes = []
-    subject_pattern: SubjectPattern = ""
+    description: str = Field("", max_length=500)
+    """Your name for it."""
+    event_types: list[str] = Field([], max_length=filters.MAX_TYPES, examples=[["builds.build"]])
+    """Only these event types and families; empty: all that you are subscribed to."""
+    subject_pattern: str = Field("", max_length=filters.MAX_PATTERN, examples=["devel:*"])
+    """Only these subjects, where * stands for any text; empty: all."""
 
 
-class EndpointChange(In):
+class EndpointChange(EndpointIn):
     """The fields to change. Missing fields are not changed."""
 
     url: Url = ""
-    description: Description = ""
-    event_types: EventTypes = []
-    subject_pattern: SubjectPattern = ""
 
 
 class EndpointOut(Out):

@@ -1,8 +1,5 @@
-"""Parse requests with CloudEvents 1.0, in the three modes of the HTTP binding.
-
-Structured (application/cloudevents+json), batched (application/cloudevents-batch+json), and
-binary: the attributes are `ce-…` headers, and the data is a JSON body.
-"""
+"""Parse requests with CloudEvents 1.0 in the modes structured, batched and binary, in which the
+attributes are `ce-…` headers, and the data is a JSON body."""
 
 import base64
 import re
@@ -56,21 +53,18 @@ class CloudEvent(BaseModel):
     id: Annotated[Word, Field(description="unique within its `source`")]
     source: Annotated[Word, Field(max_length=200, description="where the event happened")]
     type: Annotated[Word, Field(description="an event type of this server")]
-    subject: Annotated[
-        Word | None, Field(description="what the event is about; default: by type")
-    ] = None
-    time: (
-        Annotated[str, AfterValidator(_is_time), Field(description="when the event happened")]
-        | None
-    ) = None
+    subject: Word | None = Field(None, description="what the event is about; default: by type")
+    time: Annotated[str, AfterValidator(_is_time)] | None = Field(
+        None, description="when the event happened"
+    )
     datacontenttype: Word | None = None
     dataschema: Word | None = None
-    data: Annotated[
-        dict[str, Any] | None, Field(description="the payload, as the event type declares it")
-    ] = None
-    data_base64: Annotated[
-        str | None, Field(description="the payload as JSON in base64, instead of data")
-    ] = None
+    data: dict[str, Any] | None = Field(
+        None, description="the payload, as the event type declares it"
+    )
+    data_base64: str | None = Field(
+        None, description="the payload as JSON in base64, instead of data"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "CloudEvent":

@@ -7,7 +7,6 @@ from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.mail import digests, email_message
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
-from tailrace.subscriptions.models import Notification
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 from tailrace.subscriptions.types.subscribable import mail_contexts_of
@@ -50,20 +49,15 @@ class Mail(MailHandler[OutgoingMail], Channel):
 
 
 def _message(recipient: Deliverable, more: Mapping[str, Any]) -> EmailMessage:
+    notification = recipient.notification
+    address = email_message.address_of(notification)
+    if notification.group and not address:
+        raise Permanent("the group no longer has a mail address")
     return email_message.event_message(
         recipient.event,
-        address=_address(recipient.notification),
-        role=recipient.notification.role,
+        address=address,
+        role=notification.role,
         job_id=recipient.job.id,
-        user=recipient.notification.user,
+        user=notification.user,
         more=more,
     )
-
-
-def _address(notification: Notification) -> str:
-    if notification.user is not None:
-        return notification.user.email
-    address = getattr(notification.group, "address", None)
-    if address is None:
-        raise Permanent("the group no longer has a mail address")
-    return str(address.email)

@@ -63,7 +63,7 @@ def _outgoing(job: ClaimedJob, digest: Digest) -> OutgoingDigest | None:
         request_readers(content.undecided)
         job.snooze(NOT_KNOWN, seconds=seconds)
         return None
-    address = _address(digest)
+    address = email_message.address_of(digest)
     if not address or not (content.events or content.unread):
         digests.mark_sent(digest, content.last_item)
         job.skip("no event is left to send" if address else "the recipient has no address")
@@ -121,11 +121,3 @@ def _content(digest: Digest) -> Content:
         event for event in events if event.id in restricted and restricted[event.id].undecided
     ]
     return Content(readable, max(count - MAX_EXAMINED, 0), last, undecided)
-
-
-def _address(digest: Digest) -> str:
-    """Return the mail address; empty if the recipient is inactive or no longer has an address."""
-    if digest.user is not None:
-        return digest.user.email if digest.user.is_active else ""
-    address = getattr(digest.group, "address", None)
-    return str(address.email) if address else ""

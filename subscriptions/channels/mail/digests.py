@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -13,9 +13,9 @@ from tailrace.db.query import database_now
 from tailrace.jobs.destinations import rate_limit
 from tailrace.jobs.enqueue import enqueue_many
 from tailrace.jobs.models import Job
-from tailrace.subscriptions.channels.mail.digest_windows import window_end
 from tailrace.subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.web.accounts.time_zones import zone_named
 
 Pace = EventSubscription.Pace
 DigestKey = tuple[RecipientKey, str]
@@ -27,11 +27,8 @@ BATCH_SIZE = 1000
 
 
 def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
-    """Add events to digests where no single mail is to be sent; return the other recipients.
-
-    Runs in the caller's transaction. Safe to repeat: a repeated recipient is neither added nor
-    counted again.
-    """
+    """Add events to digests where no single mail is to be sent; return the other recipients. Safe
+    to repeat: a repeated recipient is neither added nor counted again."""
     # An earlier attempt may have created jobs of mails, and items of digests.
     events = {recipient.event_id for recipient in recipients}
     jobs = Job.objects.filter(event_id__in=events, handler="subscriptions.mail")
@@ -39,13 +36,9 @@ def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
         (event, RecipientKey.parse(routing_key))
         for event, routing_key in jobs.values_list("event_id", "routing_key")
     }
-    in_digests = collected(events)
-    at_once, later, new = [], [], []
-    for recipient in recipients:
-        if (recipient.event_id, recipient.key) in mailed:
-            at_once.append(recipient)
-        elif (recipient.event_id, recipient.key) not in in_digests:
-            new.append(recipient)
+    at_once = [row for row in recipients if (row.event_id, row.key) in mailed]
+    known, later = mailed | collected(events), []
+    new = [row for row in recipients if (row.event_id, row.key) not in known]
     allowed = _allowed_at_once(new)
     for recipient in new:
         if recipient.pace != Pace.INSTANT:
@@ -70,17 +63,10 @@ def collected(event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
 
 def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]:
     """Return by user the number of these mails that may be sent at once. Groups have no limit."""
-    counts = Counter(
-        recipient.key
-        for recipient in recipients
-        if recipient.user_id is not None and recipient.pace == Pace.INSTANT
-    )
-    allowed = rate_limit.take_from_window(
-        {f"mail:{key}": count for key, count in counts.items()},
-        settings.MAIL_BURST,
-        BURST_SECONDS,
-    )
-    return {key: allowed[f"mail:{key}"] for key in counts}
+    at_once = [row for row in recipients if row.user_id is not None and row.pace == Pace.INSTANT]
+    counts = Counter(f"mail:{row.key}" for row in at_once)
+    allowed = rate_limit.take_from_window(counts, settings.MAIL_BURST, BURST_SECONDS)
+    return {row.key: allowed[f"mail:{row.key}"] for row in at_once}
 
 
 def _add_items(recipients: Sequence[Recipient]) -> None:
@@ -93,30 +79,21 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
     # A digest may have been sent a moment ago: its items are added to the next window.
     if closed := {key: end for key, end in ends.items() if key not in digests}:
         digests |= _open_digests(_window_ends(closed))
-    DigestItem.objects.bulk_create(
-        [
-            DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)
-            for row in recipients
-        ],
-        ignore_conflicts=True,
-        batch_size=BATCH_SIZE,
-    )
+    items = [
+        DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)
+        for row in recipients
+    ]
+    DigestItem.objects.bulk_create(items, BATCH_SIZE, ignore_conflicts=True)
     enqueue_digests(list(digests.values()))
 
 
 def enqueue_digests(digests: Sequence[Digest]) -> int:
     """Enqueue one mail per digest, unless it has a job; return the number of new jobs."""
-    return enqueue_many(
-        "subscriptions.digest",
-        [
-            {
-                "payload": {"digest": digest.pk},
-                "due_at": digest.window_end,
-                "unique_key": str(digest.pk),
-            }
-            for digest in digests
-        ],
-    )
+    rows = [
+        {"payload": {"digest": row.pk}, "due_at": row.window_end, "unique_key": str(row.pk)}
+        for row in digests
+    ]
+    return enqueue_many("subscriptions.digest", rows)
 
 
 def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetime]:
@@ -128,19 +105,28 @@ def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetim
     }
 
 
-def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
-    """Create missing digests of these windows, and return the unsent ones, locked.
+def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
+    """Return the end of the window that contains `now` (aware): the next time of that pace. If a
+    change of clocks skips the time, it is later; if it occurs twice, the first counts."""
+    if pace == Pace.HOURLY:
+        return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    zone = zone_named(preferences.time_zone)
+    day = now.astimezone(zone).date()
+    if pace == Pace.WEEKLY:
+        day += timedelta((preferences.digest_weekday - day.weekday()) % 7)
+    next_day = day + timedelta(7 if pace == Pace.WEEKLY else 1)
+    ends = (datetime.combine(each, preferences.digest_at, zone) for each in (day, next_day))
+    return next(end for end in (at.astimezone(UTC) for at in ends) if end > now)
 
-    Because of the lock, no worker can mark a digest as sent before the new items are committed.
-    """
-    Digest.objects.bulk_create(
-        [
-            Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
-            for (key, pace), end in ends.items()
-        ],
-        ignore_conflicts=True,
-        batch_size=BATCH_SIZE,
-    )
+
+def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
+    """Create missing digests of these windows, and return the unsent ones. They are locked, so that
+    no worker marks a digest as sent before the new items are committed."""
+    new = [
+        Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
+        for (key, pace), end in ends.items()
+    ]
+    Digest.objects.bulk_create(new, BATCH_SIZE, ignore_conflicts=True)
     users = {key.user_id for key, _pace in ends if key.user_id}
     groups = {key.group_id for key, _pace in ends if key.group_id}
     unsent = Digest.objects.filter(window_end__in=set(ends.values()), sent_at=None).order_by("pk")
@@ -158,10 +144,7 @@ def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
 
 @transaction.atomic
 def mark_sent(digest: Digest, last_item: int) -> int:
-    """Mark a digest as sent, and move the items added after `last_item` to the next digest.
-
-    Return the number of moved items.
-    """
+    """Mark a digest as sent, and move the items after `last_item` to the next; return how many."""
     Digest.objects.select_for_update().get(pk=digest.pk)
     late = DigestItem.objects.filter(digest=digest, pk__gt=last_item)
     Digest.objects.filter(pk=digest.pk).update(sent_at=clock.now())

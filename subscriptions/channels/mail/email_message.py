@@ -23,7 +23,7 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import Permanent
 from tailrace.net.sanitize import one_line, plain_breaks
 from tailrace.subscriptions.channels.mail import unsubscribe
-from tailrace.subscriptions.models import Digest
+from tailrace.subscriptions.models import Digest, Notification
 from tailrace.subscriptions.notifications.rendering.event_text import (
     EventText,
     plain_line,
@@ -40,6 +40,14 @@ MAX_EVENTS = 20
 _BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
 
 
+def address_of(row: Notification | Digest) -> str:
+    """Return the mail address; empty if there is none or the user is inactive."""
+    if row.user is not None:
+        return row.user.email if row.user.is_active else ""
+    address = getattr(row.group, "address", None)
+    return str(address.email) if address else ""
+
+
 def event_message(
     event: Recorded,
     *,
@@ -49,11 +57,8 @@ def event_message(
     user: User | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> EmailMultiAlternatives:
-    """Return the mail of an event. It is the same for each attempt of a job.
-
-    `more` is added to the context of the event's templates. A mail to a `user` has a one-click
-    unsubscribe link (RFC 8058). Raise Permanent if the address is invalid.
-    """
+    """Return the mail of an event, the same for each attempt of a job; to a `user` with a one-click
+    unsubscribe link (RFC 8058). Raise Permanent if the address is invalid."""
     event_text = render_event(event, more)
     unsubscribe_url = unsubscribe.event_url(user, event.type, role) if user else ""
     context = {
@@ -68,10 +73,7 @@ def event_message(
 def digest_message(
     digest: Digest, events: Sequence[Recorded], *, address: str, unread: int = 0
 ) -> EmailMultiAlternatives:
-    """Return the mail of a digest: the number of events of each kind, and the first events.
-
-    `unread` is the number of further events, which are only counted.
-    """
+    """Return the mail of a digest. `unread` further events are only counted."""
     total = len(events) + unread
     plural = "" if total == 1 else "s"
     title = f"{digest.pace.capitalize()} digest: {total} event{plural}"
@@ -134,6 +136,10 @@ def _why_url(event: Recorded) -> str:
 def _message(
     template: str, title: str, address: str, context: dict[str, Any], headers: dict[str, str]
 ) -> EmailMultiAlternatives:
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise Permanent(f"{one_line(address)!r} is not a mail address") from None
     context |= {"public_url": settings.PUBLIC_URL}
     headers |= _BULK
     if url := context["unsubscribe_url"]:
@@ -143,7 +149,7 @@ def _message(
         subject=title,
         body=_rendered(f"{template}.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[_valid_address(address)],
+        to=[address],
         headers={name: one_line(value) for name, value in headers.items()},
     )
     message.attach_alternative(_rendered(f"{template}.html", context), "text/html")
@@ -159,22 +165,19 @@ def _rendered(template: str, context: dict[str, Any]) -> str:
 def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:
     root = f"<thread.{_hash(thread_of(event))}@{_host()}>"
     own_id = _hash(f"{job_id} {event.source} {event.source_id}")
+    try:
+        more = mail_headers_of(event)
+    except Exception:  # the mail is sent without these headers
+        log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
+        more = {}
     return {
-        **_own_headers(event),
+        **more,
         "Message-ID": f"<job.{job_id}.{own_id}@{_host()}>",
         "In-Reply-To": root,
         "References": root,
         "List-Id": f"{event.type} <{event.type}.{_host()}>",
         "X-Tailrace-Event-Type": event.type,
     }
-
-
-def _own_headers(event: Recorded) -> dict[str, str]:
-    try:
-        return mail_headers_of(event)
-    except Exception:  # the mail is sent without these headers
-        log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
-        return {}
 
 
 def _hash(text: str) -> str:
@@ -184,11 +187,3 @@ def _hash(text: str) -> str:
 def _host() -> str:
     host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
     return re.sub(r"[^A-Za-z0-9.-]", "-", host)
-
-
-def _valid_address(address: str) -> str:
-    try:
-        validate_email(address)
-    except ValidationError:
-        raise Permanent(f"{one_line(address)!r} is not a mail address") from None
-    return address

@@ -28,10 +28,8 @@ M = TypeVar("M", bound=OutgoingMail)
 
 
 class MailHandler(DestinationHandler[M], Generic[M]):
-    """Send a mail per job. A subclass implements `prepare`.
-
-    All subclasses share the mail servers, their connections and their circuit breakers.
-    """
+    """Send a mail per job. A subclass implements `prepare`. All subclasses share the mail servers,
+    their connections and their circuit breakers."""
 
     concurrency = PLACES * (1 + len(settings.MORE_MAIL_SERVERS))
     per_destination = None

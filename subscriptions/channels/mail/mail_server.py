@@ -41,11 +41,8 @@ class MailServer:
         return self._queue.qsize()
 
     async def send(self, message: EmailMessage) -> DeliveryResult:
-        """Send the message and return the result; NOT_TRIED after LONGEST_WAIT in the queue.
-
-        If the caller is cancelled, the mail is not sent, unless the server has already received
-        all of it.
-        """
+        """Send the message and return the result; NOT_TRIED after LONGEST_WAIT in the queue. If the
+        caller is cancelled, the mail is not sent, unless the server already has all of it."""
         future: Future[DeliveryResult] = Future()
         self._queue.put((time.monotonic(), message, future))
         answer = asyncio.wrap_future(future)

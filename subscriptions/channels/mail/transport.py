@@ -1,8 +1,6 @@
-"""The mail servers of this process: one from Django's EMAIL_* settings, and one from each entry of
-MORE_MAIL_SERVERS, which contains EMAIL_* settings."""
+"""The mail servers of this process: Django's EMAIL_* settings, and those in MORE_MAIL_SERVERS."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from django.conf import global_settings, settings
@@ -25,10 +23,17 @@ os.register_at_fork(after_in_child=_servers.clear)  # a child process has none o
 
 
 def options_by_name() -> dict[str, dict[str, Any]]:
-    """Return the options of all mail servers, by name (`host:port`)."""
+    """Return the arguments of Django's `get_connection` for all servers, by name (`host:port`)."""
     first = {name: getattr(settings, name, None) for name in _OPTIONS}
-    all_options = map(_options, (first, *settings.MORE_MAIL_SERVERS))
-    return {_name(options): options for options in all_options}
+    by_name = {}
+    for values in (first, *settings.MORE_MAIL_SERVERS):
+        options = {
+            option: values.get(name, getattr(global_settings, name, None))
+            for name, option in _OPTIONS.items()
+        }
+        module = str(options["backend"]).split(".")[-2]
+        by_name[f"{options['host']}:{options['port']}" if module == "smtp" else module] = options
+    return by_name
 
 
 def server(name: str) -> MailServer:
@@ -49,16 +54,3 @@ def close() -> None:
     """Close all connections."""
     while _servers:
         _servers.popitem()[1].close()
-
-
-def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of Django's `get_connection` for these settings."""
-    return {
-        option: values.get(name, getattr(global_settings, name, None))
-        for name, option in _OPTIONS.items()
-    }
-
-
-def _name(options: Mapping[str, Any]) -> str:
-    module = str(options["backend"]).split(".")[-2]
-    return f"{options['host']}:{options['port']}" if module == "smtp" else module

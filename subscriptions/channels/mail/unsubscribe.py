@@ -1,8 +1,7 @@
 """The unsubscribe links in mails to users.
 
-A link is for one user and the content of one mail: an event type in a role, or all event types and
-roles in a digest. It needs no login and does not expire. A GET request changes nothing, since mail
-scanners follow links.
+A link is for one user and the content of one mail: an event type in a role, or all of a digest. It
+needs no login and does not expire. A GET request changes nothing: mail scanners follow links.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from django.urls import reverse
 
 from tailrace.events.catalog.topics import quoted_title
 from tailrace.subscriptions.models import Digest, DigestItem
-from tailrace.subscriptions.notifications.preferences.mute import mute, unmute
 from tailrace.subscriptions.types.roles import role_words
 
 _SIGNER = signing.Signer(salt="tailrace.unsubscribe")
@@ -39,15 +37,15 @@ class Link:
 
 def event_url(user: User, event_type: str, role: str) -> str:
     """Return the link that unsubscribes from mails about an event type in a role."""
-    return _url([user.pk, event_type, role])
+    return _url(user.pk, event_type, role)
 
 
 def digest_url(digest: Digest) -> str:
     """Return the link that unsubscribes from mails about everything in a user's digest."""
-    return _url([digest.user_id, digest.pk])
+    return _url(digest.user_id, digest.pk)
 
 
-def _url(content: Sequence[str | int | None]) -> str:
+def _url(*content: str | int | None) -> str:
     return settings.PUBLIC_URL + reverse("unsubscribe", args=[_SIGNER.sign_object(content)])
 
 
@@ -65,14 +63,3 @@ def find(token: str) -> Link:
     if not topics:
         raise InvalidLink
     return Link(user, topics)
-
-
-def unsubscribe(link: Link) -> str:
-    """Switch mails about the link's topics off. Return the undo token, or an empty text if all of
-    them were off before."""
-    return mute(link.user, "mail", link.topics)
-
-
-def undo(link: Link, text: str) -> bool:
-    """Undo an unsubscription with its undo token; return False if that is no longer possible."""
-    return unmute(link.user, text)

@@ -1,9 +1,6 @@
 import base64
 import hashlib
-import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -13,7 +10,12 @@ from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import Cancel, ClaimedJob
 from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
-from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from tailrace.subscriptions.channels.http_channel import (
+    HttpChannel,
+    HttpMessage,
+    addresses_of,
+    compact_json,
+)
 from tailrace.subscriptions.channels.push import devices, vapid
 from tailrace.subscriptions.models import Device
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
@@ -49,15 +51,11 @@ class Push(HttpChannel[HttpMessage]):
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
         """Yield one job per browser of each recipient, in the lane of its push service."""
         recipients = list(recipients)
-        devices_of: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
         users = {recipient.user_id for recipient in recipients}
-        live = Device.objects.filter(user__in=users, gone_at=None)
-        for user, id, url in live.values_list("user_id", "id", "url"):
-            devices_of[user].append((id, url))
-        for recipient in recipients:
-            for id, url in devices_of[recipient.user_id]:
-                key = recipient.key.with_address("device", id)
-                yield NewDelivery(recipient, key, service_of(url))
+        live = list(Device.objects.filter(user__in=users, gone_at=None))
+        for recipient, device in addresses_of(recipients, live):
+            key = recipient.key.with_address("device", device.pk)
+            yield NewDelivery(recipient, key, service_of(device.url))
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
         tokens: dict[str, str] = {}
@@ -115,28 +113,21 @@ def _request(recipient: Deliverable, device: Device, token: str) -> Request:
 def _message(event: Recorded, topic: str) -> bytes:
     """Return the message for the page's service worker, as JSON."""
     event_text = render_event(event)
-    body = event_text.text[:BODY_LENGTH]
+    body, link = event_text.text[:BODY_LENGTH], event_text.link
     message = {
         "title": event_text.title[:TITLE_LENGTH],
         "body": body,
-        "link": event_text.link
-        if len(event_text.link.encode(errors="replace")) <= LINK_BYTES
-        else "",
+        "link": link if len(link.encode(errors="replace")) <= LINK_BYTES else "",
         "tag": topic,
         "type": event.type,
         "event": event.id,
     }
-    while len(encoded := _json(message)) > MESSAGE_BYTES and body:
+    while len(encoded := compact_json(message)) > MESSAGE_BYTES and body:
         message["body"] = body = body[: len(body) // 2]
     return encoded
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
 def _topic(event: Recorded) -> str:
-    """Return an id of the event's thread. A browser that was offline gets only the newest message
-    of each topic."""
+    """Return an id of the event's thread: an offline browser gets the newest message of each."""
     digest = hashlib.sha256(thread_of(event).encode(errors="replace")).digest()
     return base64.urlsafe_b64encode(digest)[:32].decode()

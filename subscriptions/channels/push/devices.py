@@ -24,11 +24,13 @@ class DeviceError(ValueError):
 def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
     """Create or reactivate the device of a browser's push subscription, and return it.
 
-    The arguments are the fields of `PushSubscription.toJSON()`: the endpoint, and its keys in
-    base64url. A device of another user is transferred if its keys are the same; otherwise, and for
-    invalid values, raise DeviceError.
+    The arguments are the fields of `PushSubscription.toJSON()`. A device of another user is
+    transferred if its keys are the same; otherwise, and for invalid values, raise DeviceError.
     """
-    address = _valid_url(url)
+    try:
+        address = str(ssrf_guard.check_url(url.strip()))
+    except ssrf_guard.AddressRefused as error:
+        raise DeviceError(str(error)) from None
     _check_keys(p256dh, auth)
     with locked(user):
         device = Device.objects.select_for_update().filter(url=address).first()
@@ -53,7 +55,6 @@ def remove(device: Device) -> None:
 
 
 def mark_gone(id: int) -> None:
-    """Record that the push service no longer knows the browser."""
     Device.objects.filter(pk=id, gone_at=None).update(gone_at=clock.now())
 
 
@@ -67,13 +68,6 @@ def encrypt(device: Device, text: bytes) -> bytes:
         version="aes128gcm",
     )
     return encrypted
-
-
-def _valid_url(url: str) -> str:
-    try:
-        return str(ssrf_guard.check_url(url.strip()))
-    except ssrf_guard.AddressRefused as error:
-        raise DeviceError(str(error)) from None
 
 
 def _check_keys(p256dh: str, auth: str) -> None:

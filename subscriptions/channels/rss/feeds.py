@@ -26,10 +26,7 @@ class TooManyFeeds(ValueError):
 
 
 def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
-    """Create a feed. Return it with its URL, which cannot be read again later.
-
-    Raise TooManyFeeds if the user has MAX_FEEDS feeds.
-    """
+    """Create a feed; return it and its URL, which cannot be read again. Raise TooManyFeeds."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with locked(user):
         if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:
@@ -41,11 +38,8 @@ def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
 
 def find_feed(token: str) -> Feed | None:
     """Return the feed with this token, or None if it is revoked, unknown, or its user inactive."""
-    return (
-        Feed.objects.select_related("user")
-        .filter(token_hash=_hash(token), revoked_at=None, user__is_active=True)
-        .first()
-    )
+    feeds = Feed.objects.filter(token_hash=_hash(token), revoked_at=None, user__is_active=True)
+    return feeds.select_related("user").first()
 
 
 def revoke_feed(feed: Feed) -> None:

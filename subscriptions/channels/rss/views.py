@@ -52,11 +52,8 @@ class MyFeed(SyndicationFeed):
         return _tag(f"feed/{self.feed.pk}", self.feed.created_at)
 
     def items(self) -> list[Entry]:
-        items = list(
-            FeedItem.objects.filter(user=self.feed.user_id)
-            .select_related("event")
-            .order_by("-event_id")[:FEED_ITEMS]
-        )
+        rows = FeedItem.objects.filter(user=self.feed.user_id).select_related("event")
+        items = list(rows.order_by("-event_id")[:FEED_ITEMS])
         events = {item.event_id: Recorded.from_model(item.event) for item in items}
         readable = may_read(self.feed.user, events.values())
         return [

@@ -8,11 +8,10 @@ from django.db.models import F
 from tailrace.jobs.destinations.delivery import DeliveryResult
 from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import Cancel, ClaimedJob
-from tailrace.net.http_client import Reply, Request
+from tailrace.net.http_client import Reply
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
 from tailrace.subscriptions.channels.sms import gsm_alphabet, limits, service
-from tailrace.subscriptions.channels.sms.service import text_request
 from tailrace.subscriptions.models import Preferences
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.channel import NewDelivery
@@ -58,7 +57,10 @@ class Sms(HttpChannel[Text]):
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Text]]:
         for recipient, phone in _sendable(jobs):
-            yield recipient.job, Text(_request(recipient, phone), phone=phone)
+            event_text = render_event(recipient.event)
+            id = message_id(recipient.job.id, recipient.event)
+            body = gsm_alphabet.one_message(event_text.title, event_text.link)
+            yield recipient.job, Text(service.text_request(phone, body, id), phone=phone)
 
     def result_of(self, reply: Reply) -> DeliveryResult:
         if not reply.arrived or reply.status is None:
@@ -66,7 +68,11 @@ class Sms(HttpChannel[Text]):
         return service.result_of(reply, reply.status)
 
     def finish(self, deliveries: Sequence[Delivery[Text]]) -> None:
-        opted_out = [delivery for delivery in deliveries if _opted_out(delivery.message.reply)]
+        opted_out = [
+            delivery
+            for delivery in deliveries
+            if (reply := delivery.message.reply) and service.code_of(reply) == service.OPTED_OUT
+        ]
         for delivery in opted_out:
             delivery.job.outcome = Cancel("the owner of the number opted out of texts")
         # It may be illegal to send more. A user who wants texts can enter the number again.
@@ -82,7 +88,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
     )
     phones = dict(preferences.values_list("user_id", "phone"))
     # A job is counted only when it is claimed for the first time.
-    left = limits.within_a_day(
+    may_send = limits.within_a_day(
         (recipient.user_id, phones.get(recipient.user_id, ""))
         for recipient in recipients
         if recipient.job.claim_no == 1
@@ -92,17 +98,7 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
             recipient.job.outcome = Cancel("text messages are not set up: SMS_URL")
         elif not (phone := phones.get(recipient.user_id, "")):
             recipient.job.skip("the recipient no longer has a confirmed phone number")
-        elif recipient.job.claim_no == 1 and not left.take(recipient.user_id, phone):
+        elif recipient.job.claim_no == 1 and not may_send(recipient.user_id, phone):
             recipient.job.skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         else:
             yield recipient, phone
-
-
-def _request(recipient: Deliverable, phone: str) -> Request:
-    event_text = render_event(recipient.event)
-    body = gsm_alphabet.one_message(event_text.title, event_text.link)
-    return text_request(phone, body, message_id(recipient.job.id, recipient.event))
-
-
-def _opted_out(reply: Reply | None) -> bool:
-    return reply is not None and service.code_of(reply) == service.OPTED_OUT

@@ -1,8 +1,7 @@
 """Confirm a user's phone number: a code is sent to it, and the user enters the code.
 
 A job creates the code just before it sends it, so no queue, log or page contains the code; only its
-hash is stored. A code is valid for LIFETIME and MAX_TRIES tries. The wait after a wrong code, and
-the wait before a new code can be requested, double each time.
+hash is stored. The waits after a wrong code and before a new code double each time.
 """
 
 import secrets
@@ -128,7 +127,7 @@ def _new_code(job: ClaimedJob) -> Request:
         row = PhoneCode.objects.select_for_update().filter(user=job.payload.user).first()
         if row is None:
             raise Skip("the number was confirmed, or the user was deleted")
-        if not limits.within_a_day([(row.user_id, row.phone)]).take(row.user_id, row.phone):
+        if not limits.within_a_day([(row.user_id, row.phone)])(row.user_id, row.phone):
             raise Skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         row.code_hash, row.tries, row.try_after = _hash(row.user_id, row.phone, code), 0, None

@@ -1,7 +1,7 @@
 """Limit the texts per day, per user and per number, so that two users cannot flood one number."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
@@ -13,27 +13,23 @@ CODES_PER_DAY = 5
 """The maximum number of confirmation codes per user and per number per day."""
 
 
-class Left:
-    """The remaining numbers of texts that may be sent today, by user and number."""
+def within_a_day(texts: Iterable[tuple[int, str]]) -> Callable[[int, str], bool]:
+    """Reserve these texts (a user's id and a number) in one statement; an empty number is ignored.
 
-    def __init__(self, counts: dict[str, int]) -> None:
-        self._counts = counts
+    Return a function that returns whether a text to a user and number may be sent, and counts it.
+    """
+    counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
+    left = take_from_window(counts, settings.SMS_PER_DAY, DAY_SECONDS)
 
-    def take(self, user: int, phone: str) -> bool:
-        """Return whether another text may be sent, and count it."""
+    def take(user: int, phone: str) -> bool:
         names = _names(user, phone)
-        if not all(self._counts.get(name, 0) > 0 for name in names):
+        if not all(left.get(name, 0) > 0 for name in names):
             return False
         for name in names:
-            self._counts[name] -= 1
+            left[name] -= 1
         return True
 
-
-def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
-    """Reserve these texts in one statement. A text is a user's id and a number; an empty number is
-    ignored."""
-    counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
-    return Left(take_from_window(counts, settings.SMS_PER_DAY, DAY_SECONDS))
+    return take
 
 
 def take_code(user: int, phone: str) -> bool:

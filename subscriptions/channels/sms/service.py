@@ -31,10 +31,7 @@ def status_url(query: str) -> str:
 
 
 def text_request(phone: str, body: str, key: str) -> Request:
-    """Return the request that sends a text; `key` is its idempotency key.
-
-    With an https PUBLIC_URL, the service reports the text's state to `callback.sms_status`.
-    """
+    """Return the request that sends a text; `key` is its idempotency key."""
     by_messaging_service = settings.SMS_FROM.startswith("MG")
     form = {
         "To": phone,

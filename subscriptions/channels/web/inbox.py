@@ -40,11 +40,8 @@ def of(user: User) -> QuerySet[InboxItem]:
 
 
 def mark(user: User, ids: Iterable[int] | None, *, read: bool, up_to: int | None = None) -> int:
-    """Mark items as read or unread, and return the number of changed items.
-
-    Without `ids`, mark all items of the user. With `up_to`, the id of an event, mark only items
-    without a newer event.
-    """
+    """Mark items (None: all) as read or unread, and return the number of changed items. With
+    `up_to`, the id of an event, mark only items without a newer event."""
     items = of(user).order_by()
     if ids is not None:
         items = items.filter(pk__in=list(ids))

@@ -1,4 +1,3 @@
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from django.conf import settings
@@ -10,9 +9,8 @@ from tailrace.jobs.destinations.delivery import DeliveryStatus, postpone
 from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob
 from tailrace.net.encryption import DecryptionError
-from tailrace.net.http_client import Request
 from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
-from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, addresses_of
 from tailrace.subscriptions.channels.webhook import delivery_log
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE, host_limit
 from tailrace.subscriptions.channels.webhook.message import body_of, request_to, webhook_id
@@ -24,8 +22,7 @@ from tailrace.subscriptions.types.recipient import Recipient
 TRIES_IF_REFUSED = 3
 """Attempts if the endpoint replies with a 4xx other than 408, 410 or 429."""
 HELD_SECONDS, LONGEST_HELD_SECONDS = 300.0, 86_400.0
-"""The snooze of a job of a paused endpoint, which doubles each time: the first, and the maximum. A
-resumed endpoint's jobs become due at once."""
+"""The snooze of a job of a paused endpoint, which doubles each time: the first, and the maximum."""
 
 
 class Webhook(HttpChannel[HttpMessage]):
@@ -48,37 +45,28 @@ class Webhook(HttpChannel[HttpMessage]):
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
         """Yield one job per endpoint of each recipient, in the lane of the endpoint."""
         recipients = list(recipients)
-        endpoints_of: dict[int | None, list[Endpoint]] = defaultdict(list)
         rows = Endpoint.objects.filter(user__in={recipient.user_id for recipient in recipients})
         if settings.WEBHOOK_CONFIRM:
             rows = rows.filter(confirmed_url=F("url"))
-        for row in rows.exclude(state="disabled").order_by("id"):
-            endpoints_of[row.user_id].append(row)
-        wants = filters.of_events(
-            [row for group in endpoints_of.values() for row in group],
-            {recipient.event_id for recipient in recipients},
-        )
-        for recipient in recipients:
-            for row in endpoints_of[recipient.user_id]:
-                if wants(row, recipient.event_id):
-                    key = recipient.key.with_address("endpoint", row.pk)
-                    yield NewDelivery(recipient, key, endpoints.lane_of(row.pk))
+        live = list(rows.exclude(state="disabled").order_by("id"))
+        wants = filters.of_events(live, {recipient.event_id for recipient in recipients})
+        for recipient, row in addresses_of(recipients, live):
+            if wants(row, recipient.event_id):
+                key = recipient.key.with_address("endpoint", row.pk)
+                yield NewDelivery(recipient, key, endpoints.lane_of(row.pk))
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
         for endpoint, recipient in _sendable(jobs):
-            if request := self._request(endpoint, recipient):
-                yield recipient.job, HttpMessage(request)
-
-    def _request(self, endpoint: Endpoint, recipient: Deliverable) -> Request | None:
-        id = webhook_id(recipient.job.id, recipient.job.routing_key, recipient.event)
-        body = body_of(recipient.event, recipient.notification.role)
-        try:
-            return request_to(endpoint, id, body)
-        except DecryptionError as error:
-            reason = f"the endpoint's secret cannot be read: {error}"
-            name = endpoints.breaker_of(endpoint.pk)
-            postpone([recipient.job], reason, breaker.record_failure(name, reason, at_once=True))
-            return None
+            job, event = recipient.job, recipient.event
+            id = webhook_id(job.id, job.routing_key, event)
+            try:
+                request = request_to(endpoint, id, body_of(event, recipient.notification.role))
+            except DecryptionError as error:
+                reason = f"the endpoint's secret cannot be read: {error}"
+                name = endpoints.breaker_of(endpoint.pk)
+                postpone([job], reason, breaker.record_failure(name, reason, at_once=True))
+            else:
+                yield job, HttpMessage(request)
 
     def messages_per_second(self) -> float:
         return float(settings.WEBHOOK_PER_SECOND)

@@ -18,12 +18,8 @@ Attempts = Sequence[Sent[HttpMessage]]
 
 
 def record(deliveries: Attempts) -> None:
-    """Store these attempts, whose jobs have outcomes.
-
-    Endpoints that replied 410 or have failed for too long are disabled, and their jobs cancelled.
-    Call it in a transaction: it locks the endpoints, so that they cannot be deleted at the same
-    time.
-    """
+    """Store these attempts, whose jobs have outcomes; disable endpoints that replied 410 or have
+    failed for too long. Call it in a transaction: it locks the endpoints."""
     by_endpoint: dict[int, list[Sent[HttpMessage]]] = defaultdict(list)
     for delivery in deliveries:
         by_endpoint[address_id(delivery.job.routing_key)].append(delivery)
@@ -45,15 +41,11 @@ def record(deliveries: Attempts) -> None:
 
 def _to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
     """Return the ids of the endpoints to disable, with the reasons."""
-    gone, succeeded, failing = set(), set(), set()
-    for id, deliveries in attempts.items():
-        for delivery in deliveries:
-            if delivery.message.reply and _is_gone(delivery.message.reply):
-                gone.add(id)
-            if isinstance(delivery.job.outcome, Completed):
-                succeeded.add(id)
-            else:
-                failing.add(id)
+    pairs = [(id, delivery) for id, deliveries in attempts.items() for delivery in deliveries]
+    replies = [(id, delivery.message.reply) for id, delivery in pairs]
+    gone = {id for id, reply in replies if reply and _is_gone(reply)}
+    succeeded = {id for id, delivery in pairs if isinstance(delivery.job.outcome, Completed)}
+    failing = set(attempts)
     too_long = endpoints.update_health(succeeded - gone, failing - succeeded - gone)
     reason = f"it has failed for {endpoints.FAILING_DAYS} days"
     return dict.fromkeys(gone, "it answered 410 Gone") | dict.fromkeys(too_long, reason)

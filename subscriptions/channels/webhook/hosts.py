@@ -1,8 +1,5 @@
-"""The rate limit of a site, which applies to the endpoints of all users together.
-
-A site is an IP address, or a registered domain with all of its hosts, since the owner of a domain
-can create any number of hosts.
-"""
+"""The rate limit of a site, for the endpoints of all users together. A site is an IP address, or a
+registered domain with all of its hosts, since its owner can create any number of hosts."""
 
 import ipaddress
 from functools import cache
@@ -22,8 +19,7 @@ def host_limit(url: str) -> tuple[str, float]:
 
 
 def wait_for(url: str) -> float:
-    """Count one message to the URL's site; return 0, or the seconds to wait if the rate limit is
-    reached."""
+    """Count one message to the URL's site; return the seconds to wait, 0 below its limit."""
     name, rate = host_limit(url)
     return rate_limit.take_token(f"{QUEUE}:{name}", rate, rate)
 

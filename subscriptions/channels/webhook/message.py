@@ -1,6 +1,5 @@
 """The message that an endpoint receives: one event as JSON, signed (Standard Webhooks)."""
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -13,7 +12,7 @@ from tailrace.events.types import EventType
 from tailrace.net.encryption import decrypt
 from tailrace.net.http_client import Request
 from tailrace.net.signing import signed_headers, signer
-from tailrace.subscriptions.channels.http_channel import message_id
+from tailrace.subscriptions.channels.http_channel import compact_json, message_id
 from tailrace.subscriptions.models import Endpoint
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.recipient import first_job
@@ -76,30 +75,26 @@ class ChallengeMessage(TypedDict):
 
 
 def webhook_id(job_id: int, routing_key: str, event: Recorded) -> str:
-    """Return the webhook-id of a job's message. If the job sends a message again, it is the id of
-    the first job's message."""
+    """Return the webhook-id of a job's message: a repeated message has that of the first job."""
     return message_id(first_job(routing_key) or job_id, event)
 
 
 def body_of(event: Recorded, role: str) -> bytes:
     """Return the body of an event's message, which depends only on event and role."""
     event_text = render_event(event)
-    message: EventMessage = {
+    time = event.occurred_at.isoformat()
+    data: EventData = {
+        "event": event.id,
         "type": event.type,
-        "timestamp": event.occurred_at.isoformat(),
-        "data": {
-            "event": event.id,
-            "type": event.type,
-            "subject": event.subject,
-            "actor": event.actor,
-            "occurred_at": event.occurred_at.isoformat(),
-            "payload": event.raw_payload,
-            "title": event_text.title,
-            "link": event_text.link,
-            "reason": role,
-        },
+        "subject": event.subject,
+        "actor": event.actor,
+        "occurred_at": time,
+        "payload": event.raw_payload,
+        "title": event_text.title,
+        "link": event_text.link,
+        "reason": role,
     }
-    return _compact(message)
+    return compact_json(EventMessage(type=event.type, timestamp=time, data=data))
 
 
 def body_of_sample(event_type: type[EventType]) -> bytes:
@@ -112,29 +107,18 @@ def body_of_test() -> bytes:
     """Return the body of a test delivery."""
     now = clock.now().isoformat()
     data: TestData = {"title": "A test delivery", "occurred_at": now}
-    message: TestMessage = {"type": TEST_TYPE, "timestamp": now, "data": data}
-    return _compact(message)
+    return compact_json(TestMessage(type=TEST_TYPE, timestamp=now, data=data))
 
 
 def body_of_challenge(challenge: str) -> bytes:
     """Return the body of a challenge, to which a URL has to reply {"challenge": challenge}."""
-    data: ChallengeData = {"challenge": challenge}
-    now = clock.now().isoformat()
-    message: ChallengeMessage = {"type": CHALLENGE_TYPE, "timestamp": now, "data": data}
-    return _compact(message)
+    now, data = clock.now().isoformat(), ChallengeData(challenge=challenge)
+    return compact_json(ChallengeMessage(type=CHALLENGE_TYPE, timestamp=now, data=data))
 
 
 def request_to(endpoint: Endpoint, id: str, body: bytes) -> Request:
-    """Return the request, signed with the endpoint's secret and its valid old secrets.
-
-    Raise DecryptionError if a secret cannot be decrypted.
-    """
+    """Return the request, signed with the valid secrets. Raise DecryptionError."""
     old = [secret for secret, _until in endpoint.old_secrets_at(clock.now())]
     signers = [signer(decrypt(secret)) for secret in (endpoint.secret, *old)]
     headers = {"content-type": "application/json", **signed_headers(id, body, *signers)}
     return Request(endpoint.url, headers, body)
-
-
-def _compact(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="replace")

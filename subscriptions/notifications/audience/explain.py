@@ -1,7 +1,4 @@
-"""Explain to a user, channel by channel, why they were notified of an event, or why not.
-
-The statement is the one that finds recipients (see sql.py), without its exclusions.
-"""
+"""Explain to a user, channel by channel, why they were notified of an event, or why not."""
 
 from dataclasses import dataclass
 
@@ -14,11 +11,11 @@ from tailrace.subscriptions.notifications.audience.facts import facts_of
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.web.api.schemas import Out
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Whether a user is notified of one event by one channel, and why."""
+class Explanation(Out):
+    """Whether a user is notified by a channel, and why."""
 
     channel: str
     notified: bool
@@ -86,26 +83,31 @@ def explain(event: Recorded, user: User) -> list[Explanation]:
 
 
 def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> Explanation:
+    def no(why: str) -> Explanation:
+        return Explanation(channel=key, notified=False, why=why)
+
     event_type = event.event_type
     if event_type is None or not receiver_roles(event_type):
-        return Explanation(key, False, f"nobody is notified of {event.type}")
+        return no(f"nobody is notified of {event.type}")
     if key not in offered_channels(event_type):
-        return Explanation(key, False, f"{event.type} is not sent by {key}")
+        return no(f"{event.type} is not sent by {key}")
     if not cases:
         roles = ", ".join(map(role_words, receiver_roles(event_type)))
-        return Explanation(key, False, f"{user.username} has none of the roles: {roles}")
-    for case in cases:
-        if case.is_notified:
-            why = f"{case.row_words} ({case.role_words})"
-            return Explanation(key, True, why, case.role, case.subscription_id)
-    case = next((case for case in cases if case.group_notified), cases[0])
+        return no(f"{user.username} has none of the roles: {roles}")
+    case = next((case for case in cases if case.is_notified), None)
+    if notified := case is not None:
+        why, group = f"{case.row_words} ({case.role_words})", ""
+    else:
+        case = next((case for case in cases if case.group_notified), cases[0])
+        why = "; ".join(dict.fromkeys(_exclusion_reason(each, event, user) for each in cases))
+        group = (case.group or "") if case.group_notified else ""
     return Explanation(
-        key,
-        False,
-        "; ".join(dict.fromkeys(_exclusion_reason(case, event, user) for case in cases)),
-        case.role,
-        case.subscription_id,
-        (case.group or "") if case.group_notified else "",
+        channel=key,
+        notified=notified,
+        why=why,
+        role=case.role,
+        subscription_id=case.subscription_id,
+        group=group,
     )
 
 

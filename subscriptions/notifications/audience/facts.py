@@ -25,8 +25,8 @@ COLUMNS = {
     "topic": "type text, name text, depth int",
     "offered": "type text, channel text",
 }
-"""The tables of facts in the statements, and their columns. A topic's `depth` is 0 for the type's
-own name, 1 for its nearest family …"""
+"""The tables of facts in the statements. A topic's `depth` is 0 for the type's own name, 1 for its
+nearest family …"""
 
 
 @dataclass(slots=True)
@@ -52,25 +52,28 @@ def facts_of(
     events: Iterable[Recorded],
     only_role: str | None = None,
     restricted: Mapping[int, Readers] | None = None,
+    only_login: str | None = None,
 ) -> Facts:
-    """Call the roles of the events' types, or only `only_role`, and return the facts.
+    """Call the roles of the events' types, or only `only_role`, and return the facts: of all users,
+    or only of the user `only_login`, and of groups.
 
     `restricted` is the result of `readers_of` for these events. Errors of a role are not caught.
     """
-    facts = Facts()
-    events = [event for event in events if event.event_type is not None]
+    facts, events = Facts(), list(events)
+    types = {event.type: event.event_type for event in events if event.event_type is not None}
+    events = [event for event in events if event.type in types]
     restricted = readers_of(events) if restricted is None else restricted
     readers_of_all = logins_with(VIEW_HIDDEN) if restricted else []
-    types: dict[str, type[EventType]] = {}
     for event in events:
-        if event.event_type is None:
-            continue
-        types[event.type] = event.event_type
         readers = restricted.get(event.id)
         facts.published.append(
             (event.id, event.type, event.subject, event.actor, readers is not None)
         )
-        facts.receiver += _receivers(event, event.event_type, only_role)
+        facts.receiver += [
+            row
+            for row in _receivers(event, types[event.type], only_role)
+            if only_login is None or row[3] in (None, only_login)
+        ]
         if readers is not None:
             facts.reader += [(event.id, login, None) for login in {*readers.users, *readers_of_all}]
             facts.reader += [(event.id, None, group) for group in readers.groups]

@@ -10,12 +10,11 @@ from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from tailrace.db import clock
 from tailrace.db.limits import time_limits
-from tailrace.db.query import query
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.models import EventSubscription
-from tailrace.subscriptions.notifications.audience.history import types_of
+from tailrace.subscriptions.notifications.audience.history import newest_events, types_of
 from tailrace.subscriptions.notifications.audience.resolve import events_of_subscription
 
 MAX_DAYS = 30
@@ -27,11 +26,12 @@ MAX_SECONDS = 1.0
 STATEMENT_SECONDS = 1.0
 """The limit of one statement, and of one wait for a lock."""
 MAX_SHOWN = 20
+KEY = ("event_type", "role", "channel", "user", "group")
 COST = 20
 """A preview counts as this number of requests towards the rate limit."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Preview:
     """The events that a subscription notifies of: their number, and the first of them."""
 
@@ -46,9 +46,8 @@ class Preview:
 def preview(subscription: EventSubscription, days: float, viewer: User) -> Preview:
     """Examine the last `days` days (MAX_DAYS at most), without events the viewer may not read.
 
-    An unsaved subscription is examined as if it replaced the receiver's own subscription of this
-    type, role and channel; it is not stored. If a statement exceeds its time limit, the events
-    found so far are returned.
+    An unsaved subscription is examined as if it replaced the receiver's own; it is not stored. If a
+    statement exceeds its time limit, the events found so far are returned.
     """
     until = clock.now()
     since = until - timedelta(days=min(days, MAX_DAYS))
@@ -56,8 +55,11 @@ def preview(subscription: EventSubscription, days: float, viewer: User) -> Previ
     saved_id = subscription.pk
     try:
         with time_limits(STATEMENT_SECONDS, STATEMENT_SECONDS):
-            if saved_id is None:
-                _replace_existing_row(subscription)
+            if saved_id is None:  # it is saved over the receiver's own row, if there is one
+                key = {name: getattr(subscription, name) for name in KEY}
+                existing = EventSubscription.objects.filter(**key).first()
+                subscription.pk = existing and existing.pk
+                subscription.save()
             _examine(subscription, since, viewer, examined)
             transaction.set_rollback(saved_id is None)
     except OperationalError as error:
@@ -68,27 +70,13 @@ def preview(subscription: EventSubscription, days: float, viewer: User) -> Previ
     return examined
 
 
-def _replace_existing_row(subscription: EventSubscription) -> None:
-    """Save the subscription over the receiver's own row, if there is one."""
-    existing = EventSubscription.objects.filter(
-        event_type=subscription.event_type,
-        role=subscription.role,
-        channel=subscription.channel,
-        user=subscription.user,
-        group=subscription.group,
-    )
-    subscription.pk = existing.values_list("pk", flat=True).first()
-    subscription.save()
-
-
 def _examine(
     subscription: EventSubscription, start: datetime, viewer: User, examined: Preview
 ) -> None:
     """Fill `examined`, page by page from the newest event backwards."""
     login = subscription.user.get_username() if subscription.user else None
     deadline = time.monotonic() + MAX_SECONDS
-    rows = query(_NEWEST_EVENTS, types=types_of(subscription), limit=MAX_EVENTS, beyond=2**63 - 1)
-    ids = [id for (id,) in rows]
+    ids = [id for id, *_ in newest_events(types_of(subscription), MAX_EVENTS)]
     for offset in range(0, len(ids), PAGE_SIZE):
         page = Event.objects.filter(
             pk__in=ids[offset : offset + PAGE_SIZE],
@@ -108,15 +96,3 @@ def _examine(
         if offset + PAGE_SIZE >= MAX_EVENTS or time.monotonic() > deadline:
             return
     examined.since, examined.whole = start, True
-
-
-# Reads the index (type, id) once per type, so the cost does not grow with the history. With
-# `type = t.type` instead of row comparisons, the planner may choose the primary key, and then scans
-# the whole table for a type that has few events.
-_NEWEST_EVENTS = """
-SELECT id FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-  SELECT id FROM tailrace_events_event e
-  WHERE (e.type, e.id) > (t.type, 0) AND (e.type, e.id) < (t.type, %(beyond)s)
-  ORDER BY e.type DESC, e.id DESC LIMIT %(limit)s) AS newest
-ORDER BY id DESC LIMIT %(limit)s
-"""

@@ -1,8 +1,5 @@
-"""Find the recipients of events, with channel and role; and the events of a subscription.
-
-Both use the same definition (see sql.py): the roles' own queries, then one statement for any
-number of events and recipients.
-"""
+"""Find the recipients of events, with channel and role; and the events of a subscription. Both use
+the roles' own queries, then one statement (see sql.py) for any number of events."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +7,7 @@ from tailrace.db.query import query
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.subscriptions.notifications.audience import sql
-from tailrace.subscriptions.notifications.audience.facts import Facts, facts_of
+from tailrace.subscriptions.notifications.audience.facts import facts_of
 from tailrace.subscriptions.types.recipient import Recipient
 
 
@@ -22,11 +19,10 @@ def audiences(
 ) -> list[Recipient]:
     """Return the recipients of the events, sorted by event, channel and recipient.
 
-    `restricted` is the result of `readers_of` for these events; without it, it is called here.
-    With `only_login`, the only recipients are this user and groups.
+    `restricted` is the result of `readers_of`, if it was called. With `only_login`, the only
+    recipients are this user and groups.
     """
-    facts = facts_of(events, restricted=restricted)
-    _keep_login(facts, only_login)
+    facts = facts_of(events, restricted=restricted, only_login=only_login)
     if not facts.receiver:
         return []
     return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
@@ -38,20 +34,10 @@ def events_of_subscription(
     role: str | None = None,
     login: str | None = None,
 ) -> set[int]:
-    """Return the ids of the events that have a recipient because of the subscription.
-
-    Pass its `role`, so that no other role is called, and the `login` of its user, so that no other
-    receiver is looked up.
-    """
-    facts = facts_of(events, role)
-    _keep_login(facts, login)
+    """Return the ids of the events that have a recipient because of the subscription. With its
+    `role` and the `login` of its user, nothing else is looked up."""
+    facts = facts_of(events, role, only_login=login)
     if not facts.receiver:
         return set()
     rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())
     return {event for (event,) in rows}
-
-
-def _keep_login(facts: Facts, login: str | None) -> None:
-    """Remove the receivers with another login, unless `login` is None. Groups are kept."""
-    if login is not None:
-        facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]

@@ -161,8 +161,7 @@ def _notified() -> str:
 
 @cache
 def recipients() -> str:
-    """Return the statement for the recipients: one row per event, channel and recipient, with
-    columns in the order of the fields of Recipient."""
+    """Return the statement for the recipients, with the fields of Recipient as columns."""
     return f"""{_notified()}
 SELECT DISTINCT ON (event, channel, user_id, group_id)
   event, channel, user_id, group_id, role, pace, subscription_id
@@ -178,8 +177,7 @@ def events_of_subscription() -> str:
 
 @cache
 def explanation() -> str:
-    """Return the statement that explains events to one user: one row per channel, role and group,
-    whether the user is notified or not."""
+    """Return the statement that explains: one row per channel, role and group of one user."""
     candidate = _candidate(_CANDIDATE_EXPLAINED)
     parts = [*_facts(), _HOLDER, _ONE_PERSON, candidate, *_DECISION]
     return f"""WITH {",".join(parts)}

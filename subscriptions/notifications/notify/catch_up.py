@@ -28,17 +28,10 @@ class CatchUp:
     delivered: int = 0
 
 
-def catch_up(
-    subscription: EventSubscription, since: datetime, until: datetime | None = None, *,
-    deliver: bool = False,
-) -> CatchUp:  # fmt: skip
-    """Count the subscription's missing deliveries of the events recorded in [since, until).
-
-    With `deliver`, enqueue them; this is safe to repeat. The roles are the current ones. Raise
-    ValueError if `since` is before the period for which jobs are kept.
-    """
+def catch_up(subscription: EventSubscription, since: datetime, *, deliver: bool = False) -> CatchUp:
+    """Count the missing deliveries of the events since then, by the current roles, and `deliver`
+    them; safe to repeat. Raise ValueError if jobs are not kept since then."""
     now = database_now()
-    until = until or now
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
     if since < oldest:
         raise ValueError(
@@ -47,7 +40,7 @@ def catch_up(
             f" {since:%Y-%m-%d %H:%M:%S} UTC"
         )
     result = CatchUp()
-    events = events_for(subscription, since, until)
+    events = events_for(subscription, since, now)
     while batch := list(islice(events, PAGE_SIZE)):
         page = [row for row in audiences(batch) if row.subscription_id == subscription.pk]
         result.events += len({recipient.event_id for recipient in page})

@@ -50,14 +50,8 @@ def _enqueue_deliveries(recipients: Sequence[Recipient]) -> None:
     ordered = sorted(recipients, key=lambda row: (row.channel, row.event_id, str(row.key)))
     for key, rows in groupby(ordered, key=lambda row: row.channel):
         channel = all_channels()[key]
-        enqueue_many(
-            channel.name,
-            [
-                {
-                    "event_id": delivery.recipient.event_id,
-                    "routing_key": delivery.routing_key,
-                    "lane": delivery.lane,
-                }
-                for delivery in channel.deliveries(rows)
-            ],
-        )
+        jobs = [
+            {"event_id": new.recipient.event_id, "routing_key": new.routing_key, "lane": new.lane}
+            for new in channel.deliveries(rows)
+        ]
+        enqueue_many(channel.name, jobs)

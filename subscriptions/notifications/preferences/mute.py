@@ -1,15 +1,11 @@
-"""Switch a channel off for some topics with one click, and undo it with another.
-
-The settings before are in a signed text, the undo token; the database does not store them.
-"""
+"""Switch a channel off for some topics with one click, and undo it with another. The settings
+before are in a signed text, the undo token; the database does not store them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
-from django.db.models import QuerySet
 
 from tailrace.subscriptions.models import EventSubscription
 
@@ -25,30 +21,24 @@ _Setting = tuple[str, str, str]
 
 @transaction.atomic
 def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
-    """Switch the channel off for each event type and role. Safe to repeat.
-
-    Return the undo token, or an empty text if the channel was off for all of them.
-    """
+    """Switch the channel off for each event type and role; safe to repeat. Return the undo token,
+    or an empty text if the channel was off for all of them."""
     before: list[tuple[str, str, _Setting | None]] = []
     for event_type, role in topics:
-        rows = _rows(user, channel, event_type, role)
-        row = rows.select_for_update().values_list(*_FIELDS).first()
-        if row == _OFF:
-            continue
-        before.append((event_type, role, row))
-        EventSubscription.objects.update_or_create(
-            **_key(user, channel, event_type, role),
-            defaults=dict(zip(_FIELDS, _OFF, strict=True)),
-        )
+        key = EventSubscription.own_key(user, event_type, role, channel)
+        rows = EventSubscription.objects.filter(**key).select_for_update()
+        row = rows.values_list(*_FIELDS).first()
+        if row != _OFF:
+            before.append((event_type, role, row))
+            off = dict(zip(_FIELDS, _OFF, strict=True))
+            EventSubscription.objects.update_or_create(**key, defaults=off)
     return signing.dumps([user.pk, channel, before], salt=_SALT, compress=True) if before else ""
 
 
 @transaction.atomic
 def unmute(user: User, undo: str) -> bool:
     """Restore the settings in the undo token, except settings that were changed after muting.
-
-    Return False if the token is invalid, expired, or belongs to another user.
-    """
+    Return False if the token is invalid, expired, or belongs to another user."""
     try:
         owner, channel, before = signing.loads(undo, salt=_SALT, max_age=MAX_AGE)
     except signing.BadSignature:
@@ -56,24 +46,10 @@ def unmute(user: User, undo: str) -> bool:
     if owner != user.pk:
         return False
     for event_type, role, values in before:
-        rows = _rows(user, channel, event_type, role)
-        rows = rows.filter(**dict(zip(_FIELDS, _OFF, strict=True)))
+        key = EventSubscription.own_key(user, event_type, role, channel)
+        rows = EventSubscription.objects.filter(**key, **dict(zip(_FIELDS, _OFF, strict=True)))
         if values is None:
             rows.delete()
         else:
             rows.update(**dict(zip(_FIELDS, values, strict=True)))
     return True
-
-
-def _key(user: User, channel: str, event_type: str, role: str) -> dict[str, Any]:
-    return {
-        "user": user,
-        "group": None,
-        "channel": channel,
-        "event_type": event_type,
-        "role": role,
-    }
-
-
-def _rows(user: User, channel: str, event_type: str, role: str) -> QuerySet[EventSubscription]:
-    return EventSubscription.objects.filter(**_key(user, channel, event_type, role))

@@ -1,10 +1,11 @@
-"""Short summaries of events for the lists of the API and the pages."""
+"""Read events, and summarize them for the lists of the API and the pages."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib.auth.models import User
 
+from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
@@ -28,20 +29,24 @@ class EventSummary(Out):
         return self.link if self.link.startswith(("https://", "http://", "/")) else ""
 
 
+def recorded_events(ids: Iterable[int]) -> list[Recorded]:
+    """Return the events with these ids, ordered by id; deleted ones are missing."""
+    return list(map(Recorded.from_model, Event.objects.filter(pk__in=set(ids)).order_by("pk")))
+
+
 def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]:
     """Return summaries by event id, without the events that the user may not read."""
     events = list(events)
     readable = may_read(user, events)
-    return {event.id: _summary(event) for event in events if event.id in readable}
-
-
-def _summary(event: Recorded) -> EventSummary:
-    text = render_event(event)
-    return EventSummary(
-        id=event.id,
-        type=event.type,
-        subject=event.subject,
-        title=text.title,
-        link=text.link,
-        occurred_at=event.occurred_at,
-    )
+    texts = [(event, render_event(event)) for event in events if event.id in readable]
+    return {
+        event.id: EventSummary(
+            id=event.id,
+            type=event.type,
+            subject=event.subject,
+            title=text.title,
+            link=text.link,
+            occurred_at=event.occurred_at,
+        )
+        for event, text in texts
+    }

@@ -34,10 +34,7 @@ class EventText:
 
 
 def render_event(event: Recorded, more: Mapping[str, Any] | None = None) -> EventText:
-    """Render the event. `more` is added to the context of its templates.
-
-    Never raises: errors of templates are logged.
-    """
+    """Render the event, with `more` in the context. Never raises: errors are logged."""
     plain = plain_line(event)
     link = _link(event)
     context = {

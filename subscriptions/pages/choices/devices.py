@@ -6,18 +6,15 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST
 
 from tailrace.subscriptions.channels.push import devices
 from tailrace.subscriptions.models import Device
-from tailrace.web.pages.frame import PersonRequest, for_person
+from tailrace.web.pages.frame import PersonRequest, person_page
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def add(request: PersonRequest) -> HttpResponse:
-    """Add the browser whose push subscription and `name` are in the JSON body. Respond 201, or 422
-    with an error."""
+    """Add the browser whose push subscription and `name` are in the JSON body: 201, or 422."""
     try:
         devices.add(request.user, *_push_subscription(request))
     except devices.DeviceError as error:
@@ -26,15 +23,14 @@ def add(request: PersonRequest) -> HttpResponse:
     return JsonResponse({}, status=201)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def remove(request: PersonRequest, id: int) -> HttpResponse:
     devices.remove(get_object_or_404(Device, pk=id, user=request.user))
     messages.success(request, "The browser was removed.")
     return redirect("my_preferences")
 
 
-def _push_subscription(request: HttpRequest) -> tuple[str, str, str, str]:
+def _push_subscription(request: HttpRequest) -> list[str]:
     """Return endpoint, both keys and name; a missing value is an empty text."""
     try:
         body: Any = json.loads(request.body)
@@ -42,12 +38,8 @@ def _push_subscription(request: HttpRequest) -> tuple[str, str, str, str]:
         body = None
     body = body if isinstance(body, dict) else {}
     keys = body.get("keys") if isinstance(body.get("keys"), dict) else {}
-    return (
-        _text(body.get("endpoint")),
-        _text(keys.get("p256dh")),
-        _text(keys.get("auth")),
-        _text(body.get("name")),
-    )
+    values = (body.get("endpoint"), keys.get("p256dh"), keys.get("auth"), body.get("name"))
+    return list(map(_text, values))
 
 
 def _text(value: Any) -> str:

@@ -1,5 +1,6 @@
 """The preferences page: time zone and digests, blocked users, browsers and API tokens."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -8,7 +9,6 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.environment.types import split
 from tailrace.subscriptions.channels.push import vapid
@@ -19,16 +19,15 @@ from tailrace.web.accounts import budget, tokens
 from tailrace.web.accounts.time_zones import time_zone_names
 from tailrace.web.models import ApiToken
 from tailrace.web.pages.confirmation import confirmed
-from tailrace.web.pages.forms import sentence
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.forms import attempt
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 MAX_SHOWN = 500
 CODE_COST = 5
 """A code counts as this number of requests towards the rate limit."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def my_preferences(request: PersonRequest) -> HttpResponse:
     """GET: show the page. POST: save the preferences."""
     if request.method != "POST":
@@ -44,36 +43,26 @@ def my_preferences(request: PersonRequest) -> HttpResponse:
     return _show(request, preferences_form=form)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def send_code(request: PersonRequest) -> HttpResponse:
     """Send a code to the user's phone."""
     budget.spend(request.user.pk, cost=CODE_COST)
-    try:
-        confirmation.send_code(request.user)
-    except confirmation.PhoneError as error:
-        messages.error(request, sentence(error))
-    else:
-        messages.success(request, "A code is being sent to your phone.")
+    done = "A code is being sent to your phone."
+    attempt(request, done, confirmation.PhoneError, lambda: confirmation.send_code(request.user))
     return redirect("my_preferences")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def confirm_phone(request: PersonRequest) -> HttpResponse:
     """Confirm the user's number with the code."""
     budget.spend(request.user.pk, cost=CODE_COST)
-    try:
-        confirmation.confirm(request.user, request.POST.get("code", ""))
-    except confirmation.PhoneError as error:
-        messages.error(request, sentence(error))
-    else:
-        messages.success(request, "Your phone number is confirmed.")
+    code, done = request.POST.get("code", ""), "Your phone number is confirmed."
+    confirm = partial(confirmation.confirm, request.user, code)
+    attempt(request, done, confirmation.PhoneError, confirm)
     return redirect("my_preferences")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def block(request: PersonRequest) -> HttpResponse:
     """Block the user whose login is in the form. Safe to repeat."""
     form = BlockForm(request.user, request.POST)
@@ -84,8 +73,7 @@ def block(request: PersonRequest) -> HttpResponse:
     return redirect("my_preferences")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def unblock(request: PersonRequest, id: int) -> HttpResponse:
     block = get_object_or_404(Block, pk=id, user=request.user)
     block.delete()
@@ -93,24 +81,16 @@ def unblock(request: PersonRequest, id: int) -> HttpResponse:
     return redirect("my_preferences")
 
 
-@require_POST
-@for_person
+@person_page("POST")
 @confirmed
 def make_token(request: PersonRequest) -> HttpResponse:
     """Create a token, and show it once."""
     form = TokenForm(request.POST)
     if form.is_valid():
-        values = form.cleaned_data
+        values = form.cleaned_data | {"event_types": split(form.cleaned_data["event_types"])}
         try:
             with transaction.atomic():
-                token, text = tokens.make(
-                    request.user,
-                    values["name"],
-                    values["scopes"],
-                    values["days"],
-                    event_types=split(values["event_types"]),
-                    event_source=values["event_source"],
-                )
+                token, text = tokens.make(request.user, granted=values.pop("scopes"), **values)
                 tokens.record_made(token)
         except tokens.WrongToken as error:
             form.add_error(None, str(error))
@@ -119,8 +99,7 @@ def make_token(request: PersonRequest) -> HttpResponse:
     return _show(request, token_form=form)
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def revoke_token(request: PersonRequest, id: int) -> HttpResponse:
     token = get_object_or_404(ApiToken, pk=id, user=request.user)
     tokens.revoke(token)

@@ -10,7 +10,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.preview import COST, preview
@@ -19,7 +18,7 @@ from tailrace.subscriptions.notifications.preferences.options import Option
 from tailrace.subscriptions.notifications.rendering.event_summary import summarize
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.web.accounts import budget
-from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.web.pages.frame import PersonRequest, by_htmx, person_page, show
 
 PREVIEW_DAYS = 7
 PREVIEW_EVENTS = 5
@@ -56,13 +55,14 @@ class SubscriptionForm(forms.Form):
         return row
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+@person_page("GET", "HEAD", "POST")
 def edit(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: save the subscription."""
     option = _option(request, request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
-        return _show(request, option, SubscriptionForm(initial=_initial(option)))
+        own = option.exact or EventSubscription(state="default")
+        values = {"choice": own.state, "pace": own.pace, "subject_pattern": own.subject_pattern}
+        return _show(request, option, SubscriptionForm(initial=values))
     form = SubscriptionForm(request.POST)
     row = form.row(request, option)
     if form.errors:
@@ -71,8 +71,7 @@ def edit(request: PersonRequest) -> HttpResponse:
     return _saved_response(request, _option(request, request.POST))
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def show_preview(request: PersonRequest) -> HttpResponse:
     """Show the notifications that the form's subscription would have sent in the last days."""
     option = _option(request, request.POST)
@@ -102,19 +101,13 @@ def _option(request: PersonRequest, query: QueryDict) -> Option:
 
 
 def _key(request: PersonRequest, option: Option) -> dict[str, Any]:
-    return {
-        "user": request.user,
-        "group": None,
-        "event_type": option.topic.name,
-        "role": option.role,
-        "channel": option.channel,
-    }
+    topic, role = option.topic.name, option.role
+    return EventSubscription.own_key(request.user, topic, role, option.channel)
 
 
 def _inherited_subscription(request: PersonRequest, option: Option) -> EventSubscription | None:
     """Return an unsaved subscription with the settings that apply without an own row for this
-    option: the user's row for a wider topic, or the default. None if each type has its own
-    default."""
+    option. None if each type has its own default."""
     row = EventSubscription(**_key(request, option))
     source = option.default if option.exact or option.own is None else option.own
     if source is None and option.topic.is_wide:
@@ -133,13 +126,6 @@ def _preview(request: PersonRequest, row: EventSubscription | None) -> dict[str,
     result = preview(row, PREVIEW_DAYS, request.user)
     events = list(summarize(request.user, result.first[:PREVIEW_EVENTS]).values())
     return {"preview": result, "events": events, "more": result.count - len(events)}
-
-
-def _initial(option: Option) -> dict[str, str]:
-    own = option.exact
-    if own is None:
-        return {"choice": "default", "pace": Pace.INSTANT, "subject_pattern": ""}
-    return {"choice": own.state, "pace": own.pace, "subject_pattern": own.subject_pattern}
 
 
 def _save(request: PersonRequest, option: Option, row: EventSubscription | None) -> None:
@@ -162,19 +148,9 @@ def _show(
         "days": PREVIEW_DAYS,
         "dialog": dialog,
     }
-    if dialog:
-        return render(
-            request,
-            "tailrace/subscriptions/pages/subscriptions/subscription_form.html",
-            context,
-            status=status,
-        )
-    return show(
-        request,
-        "tailrace/subscriptions/pages/subscriptions/subscription_editor.html",
-        context,
-        status=status,
-    )
+    template = "subscription_form" if dialog else "subscription_editor"
+    path = f"tailrace/subscriptions/pages/subscriptions/{template}.html"
+    return (render if dialog else show)(request, path, context, status=status)
 
 
 def _saved_response(request: PersonRequest, option: Option) -> HttpResponse:

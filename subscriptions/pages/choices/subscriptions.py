@@ -6,14 +6,13 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.events.catalog.topics import EVERYTHING, topic_names
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.preferences import options
 from tailrace.subscriptions.notifications.preferences.options import Topic, UserOptions
 from tailrace.subscriptions.types.channel import all_channels
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 MAX_OPEN = 3
 """If more families than this match a filter, they stay closed, so that the page is small."""
@@ -44,11 +43,9 @@ class Filter:
         return has_words and (self.only != "own" or topic.name in chosen)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def my_subscriptions(request: PersonRequest) -> HttpResponse:
-    """List all families. Open are the family in `?open=`, and the matches of a filter if they are
-    at most MAX_OPEN."""
+    """List all families. `?open=` is open, and so are at most MAX_OPEN matches of a filter."""
     search = Filter.of(request)
     families = [family for family in _families(request, search) if family["topics"]]
     for family in families:
@@ -64,8 +61,7 @@ def my_subscriptions(request: PersonRequest) -> HttpResponse:
     return show(request, "tailrace/subscriptions/pages/subscriptions/subscriptions.html", context)
 
 
-@require_GET
-@for_person
+@person_page("GET")
 def my_family(request: PersonRequest) -> HttpResponse:
     """Return the tables of one family, for htmx."""
     name = request.GET.get("name", "")
@@ -80,8 +76,7 @@ def my_family(request: PersonRequest) -> HttpResponse:
     raise Http404
 
 
-@require_POST
-@for_person
+@person_page("POST")
 def reset(request: PersonRequest) -> HttpResponse:
     """Delete all subscriptions of the user, if the box `sure` is ticked."""
     if "sure" not in request.POST:
@@ -118,8 +113,7 @@ def _family(topics: list[Topic], search: Filter, chosen: set[str]) -> dict[str, 
 
 
 def _tables(request: PersonRequest, topics: list[Topic], search: Filter) -> dict[str, Any]:
-    """Return a table per topic, with roles as rows and channels as columns; empty tables are
-    omitted."""
+    """Return a table per topic, with roles as rows and channels as columns."""
     user_options = UserOptions(request.user, topics)
     notified = options.notified_roles(request.user)
     tables = []

@@ -11,7 +11,7 @@ from tailrace.db import clock as events_clock
 from tailrace.events.readers import UNDECIDED, Readers
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.channels.mail import digests
-from tailrace.subscriptions.channels.mail.digest_windows import window_end
+from tailrace.subscriptions.channels.mail.digests import window_end
 from tailrace.subscriptions.models import Digest, DigestItem, GroupAddress, Preferences
 from tests.subscriptions.sample_domain import (
     FIRST,

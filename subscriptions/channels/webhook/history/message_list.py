@@ -22,12 +22,10 @@ LAST_TRIES = 100
 def page_of(
     endpoint: Endpoint, size: int, before: int | None = None, name: str = ""
 ) -> tuple[list[Message], int | None]:
-    """Return up to `size` messages, newest first, and the `before` of the next page.
+    """Return up to `size` messages, newest first, and the `before` of the next page, or None.
 
-    `before` is the id of a message: only older messages are returned. The returned `before` is None
-    if there are no older messages. With the `name` of a list, return only messages in its states;
-    since at most MAX_EXAMINED messages are examined, a page may be short or empty although there
-    are older messages.
+    Only messages older than `before`, an id, are returned; with the `name` of a list, only messages
+    in its states. Since at most MAX_EXAMINED are examined, a page may be short or even empty.
     """
     page: list[Message] = []
     chunk = CHUNK if name else size
@@ -46,8 +44,7 @@ def page_of(
 
 
 def last_tries(endpoint: Endpoint) -> dict[str, int]:
-    """Return statistics of the last LAST_TRIES tries: their `count`, the number `delivered`, and
-    the median of their `milliseconds`. Empty if there are no tries."""
+    """Return statistics of the last LAST_TRIES tries (`milliseconds`: the median), if any."""
     rows = endpoint.deliveries.order_by("-id").values_list("outcome", "milliseconds")
     tries = list(rows[:LAST_TRIES])
     if not tries:

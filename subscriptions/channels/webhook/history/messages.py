@@ -1,8 +1,5 @@
-"""The messages of an endpoint: one per event and one per test, with all tries.
-
-A message is a job. If a delivered message is sent again, it has further jobs of the same event (see
-`tailrace.subscriptions.types.recipient`), with the same webhook-id.
-"""
+"""The messages of an endpoint: one per event and one per test, with all tries. A message is a job;
+if it is sent again, it has further jobs of the same event, with the same webhook-id."""
 
 import json
 from collections import defaultdict
@@ -28,8 +25,8 @@ from tailrace.subscriptions.channels.webhook.operations.endpoints import lane_of
 from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
 from tailrace.subscriptions.channels.webhook.operations.send_test import SendTest
 from tailrace.subscriptions.models import Delivery, Endpoint, Notification
+from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
-from tailrace.subscriptions.notifications.rendering.recorded_events import recorded_events
 from tailrace.subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20
@@ -42,13 +39,11 @@ HELD_BACK = "the endpoint failed: one message is tried from time to time, the ot
 
 @dataclass(slots=True)
 class Message:
-    """A message with its tries and its event.
-
-    The event is None if it was deleted, or if the endpoint's owner may no longer read it.
-    """
+    """A message with its tries and its event."""
 
     job: Job
     event: Recorded | None
+    """None if it was deleted, or if the endpoint's owner may no longer read it."""
     message_id: str
     again: list[Job] = field(default_factory=list)
     """The jobs that sent the message again, oldest first."""
@@ -138,8 +133,7 @@ def find(endpoint: Endpoint, id: int) -> Message | None:
 
 
 def describe(endpoint: Endpoint, jobs: Sequence[Job]) -> list[Message]:
-    """Return the messages of these first jobs, in the same order, with a constant number of
-    statements."""
+    """Return the messages of these first jobs, with a constant number of statements."""
     events = {event.id: event for event in recorded_events(job.event_id or 0 for job in jobs)}
     readable = may_read(endpoint.user, events.values())
     repeats = _repeats(jobs)
@@ -173,8 +167,8 @@ def body(endpoint: Endpoint, message: Message) -> str:
 def resend(endpoint: Endpoint, message: Message, by: User) -> None:
     """Send a message again with the same webhook-id, or raise EndpointError.
 
-    A waiting message is tried now. A failed, cancelled or skipped message gets all of its attempts
-    again. A delivered message gets another job, at most MAX_AGAIN times.
+    A waiting message is tried now, a failed, cancelled or skipped one gets all of its attempts
+    again, a delivered one another job, at most MAX_AGAIN times.
     """
     if message.is_test:
         raise EndpointError("a test cannot be sent again: send another test")

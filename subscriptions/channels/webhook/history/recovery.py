@@ -5,7 +5,7 @@ missing   send the events that it should get by the user's current subscriptions
           and for which it has no message
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -14,8 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from pydantic import BaseModel
 
-from tailrace.db.query import database_now, query
-from tailrace.events.models import Event
+from tailrace.db.query import database_now
 from tailrace.events.publish import Recorded
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
@@ -29,8 +28,10 @@ from tailrace.subscriptions.channels.webhook.operations import filters
 from tailrace.subscriptions.channels.webhook.operations.endpoints import lane_of
 from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
 from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.notifications.audience.history import LAST_ID, newest_events
 from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tailrace.subscriptions.notifications.notify.notifications import write_notifications
+from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events
 from tailrace.subscriptions.types.recipient import Recipient
 
 What = Literal["failed", "missing"]
@@ -61,17 +62,13 @@ class Recover(Handler):
             raise Skip("the endpoint was deleted")
         if endpoint.state == Endpoint.State.DISABLED or not endpoint.confirmed:
             raise Skip("the endpoint is disabled, or its URL is not confirmed")
-        since = job.payload.since
         work = _send_failed if job.payload.what == "failed" else _send_missing
-        return work(job, endpoint, since)
+        return work(job, endpoint, job.payload.since)
 
 
 def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
-    """Enqueue a recovery, record it in the admin's log, and return the id of its job.
-
-    Raise EndpointError if the endpoint is disabled, if `since` is before JOBS_RETENTION_DAYS or in
-    the future, or while another recovery of the endpoint is running.
-    """
+    """Enqueue a recovery, record it in the admin's log, and return the id of its job. Raise
+    EndpointError for a wrong time, a disabled endpoint, and while another recovery is running."""
     now = database_now()
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
     if not oldest <= since <= now:
@@ -105,77 +102,53 @@ def _lane_of(endpoint: Endpoint) -> str:
 
 
 def _send_failed(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[str, Any]:
-    failed, examined, last = [], 0, None
-    rows = messages.of_endpoint(endpoint)
-    while examined < MAX_EXAMINED:
-        older = rows.filter(pk__lt=last) if last else rows
-        page = list(older.values_list("pk", "created_at", "state", "handler")[:PAGE])
-        # Tests are excluded here: with a condition on the handler, the database would sort the
-        # rows.
-        failed += [
-            id
-            for id, at, state, handler in page
-            if at >= since and state in REPLAYABLE and handler == QUEUE
-        ]
-        examined += len(page)
-        if len(page) < PAGE or page[-1][1] < since:
-            break
-        last = page[-1][0]
+    def page(before: int) -> list[Any]:
+        rows = messages.of_endpoint(endpoint).filter(pk__lt=before)
+        return list(rows.values_list("pk", "created_at", "state", "handler")[:PAGE])
+
+    examined = _examined(page, since)
+    # Tests are excluded here: with a condition on the handler, the database would sort the rows.
+    failed = [
+        id
+        for id, at, state, handler in reversed(examined)
+        if at >= since and state in REPLAYABLE and handler == QUEUE
+    ]
     sent = 0
-    failed.reverse()
     for start in range(0, len(failed), PAGE):
         job.check_cancelled()
         sent += len(replay(failed[start : start + PAGE], by="its owner").changed)
         job.progress(sent, len(failed))
-    return {"sent": sent, "examined": examined, "whole": examined < MAX_EXAMINED}
+    return {"sent": sent, "examined": len(examined), "whole": len(examined) < MAX_EXAMINED}
 
 
 def _send_missing(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[str, Any]:
-    ids, examined = _events_since(endpoint, since)
+    types = [cls.name for cls in filters.sent_types() if filters.admits_type(endpoint, cls.name)]
+    examined = _examined(lambda before: newest_events(types, PAGE, before), since)
+    ids = [
+        id
+        for id, at, type_name, subject in reversed(examined)
+        if at >= since and filters.admits(endpoint, type_name, subject)
+    ]
     sent = 0
     for start in range(0, len(ids), PAGE):
         job.check_cancelled()
-        rows = Event.objects.filter(pk__in=ids[start : start + PAGE]).order_by("id")
-        sent += _send_unsent(endpoint, list(map(Recorded.from_model, rows)))
+        sent += _send_unsent(endpoint, recorded_events(ids[start : start + PAGE]))
         job.progress(min(start + PAGE, len(ids)), len(ids), f"{sent} sent")
-    return {"sent": sent, "examined": examined, "whole": examined < MAX_EXAMINED}
+    return {"sent": sent, "examined": len(examined), "whole": len(examined) < MAX_EXAMINED}
 
 
-# Reads the index (type, id) once per type, and then only one page of rows. With `type = t.type`
-# instead of row comparisons, the planner may choose the primary key, and then scans the whole table
-# for a type that has few events.
-_EVENTS_BEFORE = """
-SELECT e.id, e.recorded_at, e.type, e.subject
-FROM (
-  SELECT newest.id
-  FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-    SELECT id FROM tailrace_events_event
-    WHERE (type, id) < (t.type, %(before)s) AND (type, id) > (t.type, 0)
-    ORDER BY type DESC, id DESC LIMIT %(limit)s) AS newest
-  ORDER BY newest.id DESC LIMIT %(limit)s) AS page
-JOIN tailrace_events_event e ON e.id = page.id
-ORDER BY e.id DESC
-"""
-
-
-def _events_since(endpoint: Endpoint, since: datetime) -> tuple[list[int], int]:
-    """Return the ids of the events that the endpoint's filter admits, oldest first, and the number
-    of examined events."""
-    types = [cls.name for cls in filters.sent_types() if filters.admits_type(endpoint, cls.name)]
-    ids: list[int] = []
-    examined, before = 0, 2**63 - 1
-    while examined < MAX_EXAMINED:
-        rows = query(_EVENTS_BEFORE, types=types, before=before, limit=PAGE)
-        ids += [
-            id
-            for id, at, type_name, subject in rows
-            if at >= since and filters.admits(endpoint, type_name, subject)
-        ]
-        examined += len(rows)
-        if len(rows) < PAGE or rows[-1][1] < since:
+def _examined(page_before: Callable[[int], list[Any]], since: datetime) -> list[Any]:
+    """Return the newest rows (id, time …), page by page, until one is older than `since` or
+    MAX_EXAMINED are read."""
+    rows: list[Any] = []
+    before = LAST_ID
+    while len(rows) < MAX_EXAMINED:
+        page = page_before(before)
+        rows += page
+        if len(page) < PAGE or page[-1][1] < since:
             break
-        before = rows[-1][0]
-    return ids[::-1], examined
+        before = page[-1][0]
+    return rows
 
 
 def _send_unsent(endpoint: Endpoint, events: Sequence[Recorded]) -> int:
@@ -186,24 +159,19 @@ def _send_unsent(endpoint: Endpoint, events: Sequence[Recorded]) -> int:
         for row in audiences(events, only_login=user.get_username())
         if row.channel == "webhook" and row.user_id == user.pk
     ]
-    missing = _without_message(endpoint, recipients)
+    keys = {_key(endpoint, row) for row in recipients}
+    known = Job.objects.filter(
+        event__in={row.event_id for row in recipients}, handler=QUEUE, routing_key__in=keys
+    )
+    with_message = set(known.values_list("event_id", flat=True))
+    missing = [row for row in recipients if row.event_id not in with_message]
     write_notifications(missing)
     lane = lane_of(endpoint.pk)
-    return enqueue_many(
-        QUEUE,
-        [
-            {"event_id": row.event_id, "routing_key": _key(endpoint, row), "lane": lane}
-            for row in missing
-        ],
-    )
-
-
-def _without_message(endpoint: Endpoint, rows: Sequence[Recipient]) -> list[Recipient]:
-    keys = {_key(endpoint, row) for row in rows}
-    events = {row.event_id for row in rows}
-    known = Job.objects.filter(event__in=events, handler=QUEUE, routing_key__in=keys)
-    with_message = set(known.values_list("event_id", flat=True))
-    return [row for row in rows if row.event_id not in with_message]
+    jobs = [
+        {"event_id": row.event_id, "routing_key": _key(endpoint, row), "lane": lane}
+        for row in missing
+    ]
+    return enqueue_many(QUEUE, jobs)
 
 
 def _key(endpoint: Endpoint, row: Recipient) -> str:

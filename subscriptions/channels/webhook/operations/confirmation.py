@@ -1,8 +1,5 @@
-"""Confirm that the owner of a URL wants to receive an endpoint's messages (WEBHOOK_CONFIRM).
-
-A challenge is sent to the URL, which has to reply with it. An endpoint is confirmed until its URL
-changes.
-"""
+"""Confirm that the owner of a URL wants an endpoint's messages (WEBHOOK_CONFIRM): the URL has to
+reply with a challenge. An endpoint is confirmed until its URL changes."""
 
 import json
 import secrets
@@ -67,8 +64,7 @@ def _check(reply: Reply, challenge: str) -> None:
 
 
 def _is_answer(text: str, challenge: str) -> bool:
-    """Return whether the text contains only the challenge: a server that echoes every request does
-    not confirm."""
+    """Return whether the text contains only the challenge: an echo of the request does not."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

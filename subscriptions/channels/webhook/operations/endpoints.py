@@ -11,7 +11,6 @@ Each move is one guarded UPDATE. Only the caller whose UPDATE changed the row co
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
@@ -32,7 +31,7 @@ from tailrace.net.signing import new_secret
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE
 from tailrace.subscriptions.channels.webhook.operations import filters
 from tailrace.subscriptions.channels.webhook.operations.confirmation import ConfirmEndpoint
-from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.operations.errors import EndpointError, FilterError
 from tailrace.subscriptions.channels.webhook.operations.owner_mail import EndpointDisabled
 from tailrace.subscriptions.channels.webhook.operations.send_test import SendTest
 from tailrace.subscriptions.models import Delivery, Endpoint
@@ -84,11 +83,8 @@ def create(
     event_types: Sequence[str] = (),
     subject_pattern: str = "",
 ) -> tuple[Endpoint, str]:
-    """Create an endpoint. Return it and its secret, which cannot be read again later.
-
-    Raise EndpointError for a URL that is not allowed, FilterError for an invalid filter, and
-    TooManyEndpoints.
-    """
+    """Create an endpoint; return it and its secret, which cannot be read again. Raise FilterError
+    for a URL that is not allowed or an invalid filter, and TooManyEndpoints."""
     secret, url = new_secret(), _valid_url(url)
     event_types = filters.checked_types(event_types)
     subject_pattern = filters.checked_pattern(subject_pattern)
@@ -115,19 +111,14 @@ def change(
     event_types: Sequence[str] | None = None,
     subject_pattern: str | None = None,
 ) -> None:
-    """Change the URL, the description or the filter. Waiting messages are still sent.
-
-    Raise EndpointError for a URL that is not allowed, FilterError for an invalid filter.
-    """
-    values: dict[str, Any] = {}
-    if url is not None:
-        values["url"] = _valid_url(url)
-    if description is not None:
-        values["description"] = description.strip()
-    if event_types is not None:
-        values["event_types"] = filters.checked_types(event_types)
-    if subject_pattern is not None:
-        values["subject_pattern"] = filters.checked_pattern(subject_pattern)
+    """Change the values that are given, or raise FilterError. Waiting messages are still sent."""
+    values = {
+        "url": None if url is None else _valid_url(url),
+        "description": None if description is None else description.strip(),
+        "event_types": None if event_types is None else filters.checked_types(event_types),
+        "subject_pattern": subject_pattern and filters.checked_pattern(subject_pattern),
+    }
+    values = {name: value for name, value in values.items() if value is not None}
     for name, value in values.items():
         setattr(endpoint, name, value)
     with transaction.atomic():
@@ -136,10 +127,7 @@ def change(
 
 
 def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Enqueue another challenge to the endpoint's URL.
-
-    Raise EndpointError if the URL needs no confirmation, and TooManyTests.
-    """
+    """Enqueue another challenge to the endpoint's URL, or raise EndpointError."""
     if endpoint.confirmed:
         raise EndpointError(f"endpoint {endpoint.pk} needs no confirmation")
     _take_test(endpoint)
@@ -147,10 +135,8 @@ def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def rotate(endpoint: Endpoint) -> str:
-    """Set and return a new secret. The old one is still used to sign for SECRET_OVERLAP.
-
-    Raise EndpointError while MAX_OLD_SECRETS old secrets are still used.
-    """
+    """Set and return a new secret. The old one is still used to sign for SECRET_OVERLAP. Raise
+    EndpointError while MAX_OLD_SECRETS old secrets are still used."""
     secret = new_secret()
     with transaction.atomic():
         row = Endpoint.objects.select_for_update().get(pk=endpoint.pk)
@@ -173,20 +159,14 @@ def rotate(endpoint: Endpoint) -> str:
 
 
 def send_test(endpoint: Endpoint, event_type: str = "") -> int:
-    """Enqueue a test delivery, in any state of the endpoint; return the id of its job.
-
-    With an event type, the test is a sample of it. Raise EndpointError for a type that is not sent
-    to webhooks or if the URL is not confirmed, and TooManyTests.
-    """
+    """Enqueue a test delivery, with an event type a sample of it; return the id of its job. Raise
+    EndpointError for a type that webhooks do not get or an unconfirmed URL, and TooManyTests."""
     if event_type and event_type not in {cls.name for cls in filters.sent_types()}:
         raise EndpointError(f"events of the type {event_type[:100]!r} are not sent to webhooks")
     if not endpoint.confirmed:
         raise EndpointError("the URL is not confirmed: it has to answer a challenge first")
     _take_test(endpoint)
-    payload: dict[str, Any] = {
-        "endpoint": endpoint.pk,
-        "message_id": f"msg_test_{uuid.uuid4().hex}",
-    }
+    payload = {"endpoint": endpoint.pk, "message_id": f"msg_test_{uuid.uuid4().hex}"}
     if event_type:
         payload["event_type"] = event_type
     job = enqueue(SendTest, payload, lane=lane_of(endpoint.pk))
@@ -202,7 +182,7 @@ def _take_test(endpoint: Endpoint) -> None:
 
 def test_job(endpoint: Endpoint, id: int) -> Job | None:
     """Return the job of a test of this endpoint, or None."""
-    return Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk), pk=id).first()
+    return _tests(endpoint).filter(pk=id).first()
 
 
 def test_result(endpoint: Endpoint, job: Job) -> Delivery | None:
@@ -213,9 +193,13 @@ def test_result(endpoint: Endpoint, job: Job) -> Delivery | None:
 
 def is_tested(endpoint: Endpoint) -> bool:
     """Return whether a test of this endpoint has no result yet."""
-    tests = Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk))
     # One query per state, so that each uses the index of its state.
-    return any(tests.filter(state=state).exists() for state in (JobState.PENDING, JobState.RUNNING))
+    states = (JobState.PENDING, JobState.RUNNING)
+    return any(_tests(endpoint).filter(state=state).exists() for state in states)
+
+
+def _tests(endpoint: Endpoint) -> QuerySet[Job]:
+    return Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk))
 
 
 def deliveries_of(endpoint: Endpoint) -> QuerySet[Delivery]:
@@ -224,10 +208,8 @@ def deliveries_of(endpoint: Endpoint) -> QuerySet[Delivery]:
 
 
 def replay(delivery: Delivery | Job, by: str = "its owner") -> int:
-    """Repeat a failed or cancelled delivery with the same webhook-id; return the id of its job.
-
-    Raise EndpointError if it cannot be repeated.
-    """
+    """Repeat a failed or cancelled delivery with the same webhook-id, or raise EndpointError.
+    Return the id of its job."""
     id = delivery.job_id if isinstance(delivery, Delivery) else delivery.pk
     if id is None:
         raise EndpointError("a test delivery has no job: send another test")
@@ -285,15 +267,10 @@ def delete(endpoint: Endpoint, by: str = "its owner") -> None:
 
 
 def disable_failing(id: int, reason: str) -> bool:
-    """Disable the endpoint because of its replies, and mail its owner.
-
-    Return False if it is already disabled. Call it in a transaction.
-    """
-    changed = (
-        Endpoint.objects.filter(pk=id)
-        .exclude(state=State.DISABLED)
-        .update(state=State.DISABLED, reason=reason)
-    )
+    """Disable the endpoint because of its replies, and mail its owner, in the caller's transaction.
+    Return False if it is already disabled."""
+    rows = Endpoint.objects.filter(pk=id).exclude(state=State.DISABLED)
+    changed = rows.update(state=State.DISABLED, reason=reason)
     if changed:
         _record(Endpoint.objects.select_related("user").get(pk=id), State.DISABLED.value)
         cancel_waiting(id, f"Tailrace: the endpoint is disabled, {reason}")
@@ -309,15 +286,11 @@ RETURNING id, failing_since <= {clock.NOW} - make_interval(days => %(days)s)
 
 
 def update_health(succeeded: set[int], failing: set[int]) -> set[int]:
-    """Record successes and failures of endpoints; return the ids of the endpoints that have failed
-    for FAILING_DAYS."""
-    if succeeded:
-        Endpoint.objects.filter(pk__in=succeeded, failing_since__isnull=False).update(
-            failing_since=None
-        )
-    if not failing:
-        return set()
-    rows = query(_START_FAILING, ids=sorted(failing), days=FAILING_DAYS)
+    """Record successes and failures; return the ids that have failed for FAILING_DAYS."""
+    recovered = Endpoint.objects.filter(pk__in=succeeded, failing_since__isnull=False)
+    recovered.update(failing_since=None)  # no statement for an empty set
+    ids = sorted(failing)
+    rows = query(_START_FAILING, ids=ids, days=FAILING_DAYS) if ids else []
     return {id for id, too_long in rows if too_long}
 
 
@@ -354,4 +327,4 @@ def _valid_url(url: str) -> str:
     try:
         return str(ssrf_guard.check_url(url.strip()))
     except ssrf_guard.AddressRefused as error:
-        raise EndpointError(str(error)) from None
+        raise FilterError("url", str(error)) from None

@@ -6,7 +6,7 @@ class EndpointError(ValueError):
 
 
 class FilterError(EndpointError):
-    """The filter of an endpoint was refused; `field` is the wrong field."""
+    """The URL or the filter of an endpoint was refused; `field` is the wrong field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)

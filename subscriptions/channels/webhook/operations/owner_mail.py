@@ -39,13 +39,9 @@ class EndpointDisabled(MailHandler[OutgoingMail]):
 def _message(endpoint: Endpoint, reason: str, job_id: int) -> EmailMessage:
     # Only the host: the path and query of an endpoint's URL may contain a token.
     host = urlsplit(endpoint.url).hostname or "?"
-    context = {
-        "endpoint": endpoint,
-        "host": host,
-        "reason": reason,
-        "public_url": settings.PUBLIC_URL,
-    }
-    own_host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
+    url = settings.PUBLIC_URL
+    context = {"endpoint": endpoint, "host": host, "reason": reason, "public_url": url}
+    own_host = urlsplit(url).hostname or "localhost"
     return EmailMessage(
         subject=one_line(f"Your webhook endpoint at {host} was disabled"),
         body=render_to_string("tailrace/subscriptions/endpoint_disabled.txt", context),
