@@ -131,23 +131,14 @@ def _rows(request: HttpRequest) -> Any:
 
 def _out(row: WatchedProperty) -> PropertyOut:
     snapshot = getattr(row, "snapshot", None)
-    computed: dict[str, Any] = {
-        "records_until": snapshot.watermark[:10] if snapshot else "",
-        "complete": snapshot.complete if snapshot else True,
-    }
-    names = PropertyOut.model_fields.keys() - computed.keys()
-    return PropertyOut(**computed, **{name: getattr(row, name) for name in names})
+    return PropertyOut.of(
+        row,
+        records_until=snapshot.watermark[:10] if snapshot else "",
+        complete=snapshot.complete if snapshot else True,
+    )
 
 
 def _change_out(row: PropertyChange) -> PropertyChangeOut:
     words = advice(row.kind, row.severity)
-    return PropertyChangeOut(
-        id=row.pk,
-        document_id=row.document_id,
-        kind=row.kind,
-        severity=severity_words(row.severity),
-        title=words.title,
-        to_do=words.to_do,
-        noticed_at=row.noticed_at,
-        details=row.details,
-    )
+    severity = severity_words(row.severity)
+    return PropertyChangeOut.of(row, severity=severity, title=words.title, to_do=words.to_do)

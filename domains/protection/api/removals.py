@@ -14,7 +14,7 @@ from tailrace.domains.protection.api.removal_schemas import (
 )
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest
 from tailrace.domains.protection.services.removals import board, decisions
-from tailrace.domains.protection.services.removals.brokers import Broker
+from tailrace.domains.protection.services.removals.brokers import Broker, known_brokers
 from tailrace.domains.protection.services.removals.person import PLACEHOLDERS
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
@@ -23,7 +23,6 @@ from tailrace.web.api.problems import Problem, find_row, wrong_field
 READ = Needs("protection:read")
 WRITE = Needs("protection:write")
 START = Needs("protection:write", cost=5)
-LAST_CHANGES = 50
 router = Router()
 brokers = Router()
 
@@ -31,7 +30,7 @@ brokers = Router()
 @brokers.get("", auth=READ, response=list[BrokerOut], summary="List the data brokers")
 def list_brokers(request: HttpRequest) -> list[BrokerOut]:
     """All brokers of this server, at most 500."""
-    return [_broker(broker) for broker in board.known_brokers().values()]
+    return [_broker(broker) for broker in known_brokers().values()]
 
 
 @router.get("", auth=READ, response=Page[RemovalOut], summary="List your removal requests")
@@ -59,7 +58,7 @@ def start_removals(request: HttpRequest, body: RemovalsIn) -> Status[list[Remova
 def get_removal(request: HttpRequest, id: int) -> RemovalOut:
     """Includes the newest 50 changes of its history."""
     row = _find_request(request, id)
-    return _removal(row, row.changes.order_by("-pk")[:LAST_CHANGES])
+    return _removal(row, board.history_of(row))
 
 
 @router.post(
@@ -97,36 +96,11 @@ def _find_request(request: HttpRequest, id: int) -> RemovalRequest:
 
 def _broker(broker: Broker) -> BrokerOut:
     texts = " ".join(broker.fields.values())
-    return BrokerOut(
-        key=broker.key,
-        names=broker.names,
-        url=broker.url,
-        removal_url=broker.removal_url,
-        method=broker.method.value,
-        given=[name for name in PLACEHOLDERS if f"{{{name}}}" in texts],
-        working_as_of=broker.working_as_of,
-        sample=broker.sample,
-    )
+    given = [name for name in PLACEHOLDERS if f"{{{name}}}" in texts]
+    return BrokerOut.of(broker, method=broker.method.value, given=given)
 
 
 def _removal(row: RemovalRequest, changes: Iterable[RemovalChange] = ()) -> RemovalOut:
     card = board.card_of(row)
-    return RemovalOut(
-        id=row.pk,
-        broker=row.broker,
-        broker_name=card["name"],
-        state=row.state,
-        step=row.step,
-        note=row.note,
-        to_do=card["to_do"],
-        created_at=row.created_at,
-        changed_at=row.changed_at,
-        submitted_at=row.submitted_at,
-        checked_at=row.checked_at,
-        next_at=row.next_at,
-        changes=[_change(change) for change in changes],
-    )
-
-
-def _change(change: RemovalChange) -> RemovalChangeOut:
-    return RemovalChangeOut(at=change.at, state=change.new_state, note=change.note)
+    outs = [RemovalChangeOut.of(change, state=change.new_state) for change in changes]
+    return RemovalOut.of(row, broker_name=card["name"], to_do=card["to_do"], changes=outs)

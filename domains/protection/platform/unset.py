@@ -6,7 +6,7 @@ A missing setting does not stop the program: an installation without such plans 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
+from tailrace.domains.protection.services.properties import due
 from tailrace.domains.protection.services.providers import deeds
 from tailrace.domains.protection.services.providers.source import all_sources
 from tailrace.domains.protection.services.scanning.payload import SCAN
@@ -38,7 +38,7 @@ ALL = (
     ),
     Unset(
         "PROTECTION_SODA_URL",
-        ScanHomeTitles.name,
+        due.SCAN,
         "scans of properties fail without a retry",
         "set the server of the public records, for New York City https://data.cityofnewyork.us",
         lambda: not deeds.sources(),

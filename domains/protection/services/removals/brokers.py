@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 from urllib.parse import quote, urlsplit
 
 import yaml
@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, MailAddress, Person
+from tailrace.environment.field_errors import field_errors
 from tailrace.environment.suggest import did_you_mean
 
 SAMPLES = Path(__file__).with_name("brokers.yaml")
@@ -165,10 +166,10 @@ class Broker(BaseModel):
 
     def missing(self, person: Person) -> list[str]:
         """Return the names of the fields that the broker needs and the person left empty."""
-        texts = [*self.fields.values()]
+        text = " ".join(self.fields.values())
         if self.verification is not None:
-            texts.append(self.verification.listing_url)
-        wanted = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+            text += self.verification.listing_url
+        wanted = {name for _, name, _, _ in Formatter().parse(text) if name}
         return sorted(name for name in wanted if not person.values()[name])
 
 
@@ -189,12 +190,18 @@ def find_broker(key: str) -> Broker:
     return brokers[key]
 
 
+def known_brokers() -> Mapping[str, Broker]:
+    """Return the brokers, or none if their file is invalid, which a system check reports."""
+    try:
+        return all_brokers()
+    except InvalidBrokers:
+        return {}
+
+
 def name_of(key: str) -> str:
     """Return the name of the broker for a page, or its key if the file does not have it."""
-    try:
-        return find_broker(key).name
-    except (UnknownBroker, InvalidBrokers):
-        return key
+    broker = known_brokers().get(key)
+    return broker.name if broker else key
 
 
 @lru_cache(maxsize=4)
@@ -219,7 +226,12 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
         try:
             broker = Broker.model_validate(entry)
         except ValidationError as error:
-            problems += _described(number, entry, error)
+            key = entry.get("key") if isinstance(entry, dict) else None
+            for each in field_errors(error, entry, Broker):
+                place = ".".join(map(str, each.path))
+                problems.append(
+                    ": ".join(filter(None, (key or f"entry {number}", place, each.detail)))
+                )
             continue
         if broker.key in brokers:
             problems.append(f"{broker.key}: two brokers have this key")
@@ -227,13 +239,3 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
     if problems:
         raise InvalidBrokers(problems[:MAX_PROBLEMS])
     return brokers
-
-
-def _described(number: int, entry: Any, error: ValidationError) -> Iterable[str]:
-    key = entry.get("key") if isinstance(entry, dict) else None
-    for each in error.errors():
-        place = ".".join(str(part) for part in each["loc"])
-        message = str(each["msg"]).removeprefix("Value error, ")
-        known = list(Broker.model_fields) if each["type"] == "extra_forbidden" else []
-        hint = did_you_mean(str(each["loc"][-1]), known) if known else ""
-        yield f"{key or f'entry {number}'}: {f'{place}: ' if place else ''}{message}{hint}"
