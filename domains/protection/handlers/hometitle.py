@@ -13,8 +13,8 @@ from tailrace.db.query import database_now
 from tailrace.domains.protection.handlers.account_handler import AccountHandler
 from tailrace.domains.protection.models import DeedFeed, WatchedProperty
 from tailrace.domains.protection.services.properties import due
+from tailrace.domains.protection.services.properties.places import Place
 from tailrace.domains.protection.services.properties.save import MAX_DOCUMENTS, save
-from tailrace.domains.protection.services.properties.watch import place_of
 from tailrace.domains.protection.services.providers.deeds import (
     DeedSource,
     FeedPage,
@@ -100,8 +100,9 @@ class ScanHomeTitles(AccountHandler):
         if source is None:
             tally.errors.append(f"property {id}: the source {row.source} is not configured")
             return
+        place = Place(row.borough, row.block, row.lot, row.street_number, row.street_name, row.unit)
         try:
-            reading = await source.read(place_of(row), MAX_DOCUMENTS)
+            reading = await source.read(place, MAX_DOCUMENTS)
         except SourceError as error:
             if not isinstance(error, SourceAway) or not (error.was_asked or tally.errors):
                 raise _outcome_of(error) from None

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from tailrace.domains.protection.models import Kind, WatchlistItem
 from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.services.watchlist import items
-from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH
+from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH, InvalidValue
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page
@@ -72,7 +72,7 @@ def _add(user: User, form: ItemForm) -> bool:
     return False."""
     try:
         items.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
-    except items.InvalidValue as error:
+    except InvalidValue as error:
         form.add_error("value", str(error))
     except items.TooManyItems as error:
         form.add_error(None, str(error))
