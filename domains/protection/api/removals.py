@@ -1,30 +1,77 @@
 """Removal requests in the API: list, start, get, confirm, withdraw; and the data brokers."""
 
 from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from typing import Annotated
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Query, Router, Status
+from pydantic import Field
 
-from tailrace.domains.protection.api.removal_schemas import (
-    BrokerOut,
-    RemovalChangeOut,
-    RemovalOut,
-    RemovalsIn,
-)
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest
 from tailrace.domains.protection.services.removals import board, decisions
-from tailrace.domains.protection.services.removals.brokers import Broker, known_brokers
-from tailrace.domains.protection.services.removals.person import PLACEHOLDERS
+from tailrace.domains.protection.services.removals.brokers import MAX_BROKERS, Broker, known_brokers
+from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, Person
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 READ = Needs("protection:read")
 WRITE = Needs("protection:write")
 START = Needs("protection:write", cost=5)
 router = Router()
 brokers = Router()
+
+
+class BrokerOut(Out):
+    key: str
+    names: list[str]
+    url: str
+    removal_url: str
+    method: str
+    """mail, form or manual."""
+    given: list[str]
+    """The fields of the person that the broker receives."""
+    working_as_of: date
+    """When somebody last tested the broker."""
+    sample: bool
+    """True: the broker is a sample and does not exist."""
+
+
+class RemovalsIn(In):
+    brokers: Annotated[list[str], Field(min_length=1, max_length=MAX_BROKERS)]
+    """The keys of the brokers."""
+    person: Person
+
+
+class RemovalChangeOut(Out):
+    at: datetime
+    state: str
+    note: str
+
+
+class RemovalOut(Out):
+    id: int
+    broker: str
+    broker_name: str
+    state: str
+    """pending, submitted, awaiting_confirmation, removed, rejected, needs_person or withdrawn."""
+    step: str
+    """The next step: submit, confirm or verify."""
+    note: str
+    """Why the request is in this state."""
+    to_do: str
+    """What you have to do; empty if there is nothing to do."""
+    created_at: datetime
+    changed_at: datetime
+    submitted_at: datetime | None
+    checked_at: datetime | None
+    """When the broker's listing was last checked."""
+    next_at: datetime | None
+    changes: list[RemovalChangeOut] = []
+    """Newest first; empty in lists."""
 
 
 @brokers.get("", auth=READ, response=list[BrokerOut], summary="List the data brokers")
