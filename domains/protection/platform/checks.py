@@ -15,7 +15,7 @@ from tailrace.domains.protection.services.properties import due
 from tailrace.domains.protection.services.providers import deeds
 from tailrace.domains.protection.services.providers.source import all_sources
 from tailrace.domains.protection.services.removals.brokers import InvalidBrokers, all_brokers
-from tailrace.domains.protection.services.reports import libraries
+from tailrace.domains.protection.services.reports import pdf
 from tailrace.domains.protection.services.scanning.payload import SCAN
 from tailrace.subscriptions.models import PlanJob, PlanSubscription
 
@@ -123,6 +123,6 @@ def _plans_with_scan(handler: str) -> Sequence[str]:
 @register("protection")
 def libraries_are_installed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Warn about missing system libraries. Only reports need them."""
-    if packages := libraries.missing_packages():
-        return [Warning(libraries.how_to_install(packages), id="tailrace_protection.W002")]
+    if packages := pdf.missing_packages():
+        return [Warning(pdf.how_to_install(packages), id="tailrace_protection.W002")]
     return []

@@ -25,7 +25,7 @@ from tailrace.domains.protection.models import (
 )
 from tailrace.domains.protection.models.breach import ExposureState
 from tailrace.domains.protection.platform.checks import libraries_are_installed
-from tailrace.domains.protection.services.reports import generate, libraries, pdf, requests, section
+from tailrace.domains.protection.services.reports import generate, pdf, requests, section
 from tailrace.domains.protection.services.reports.period import Period
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
@@ -240,7 +240,7 @@ def test_days_of_which_there_is_no_report_fail_at_once(ann, run_jobs, days, mess
 
 def test_a_missing_library_is_an_error_that_names_the_packages(ann, run_jobs, monkeypatch) -> None:
     assert libraries_are_installed(None) == []
-    monkeypatch.setattr(libraries, "LIBRARIES", {LIBRARY: "libpango-1.0-0"})
+    monkeypatch.setattr(pdf, "LIBRARIES", {LIBRARY: "libpango-1.0-0"})
     job = enqueue(requests.HANDLER, {"account": ann.pk, **OCTOBER})
     run_jobs(requests.HANDLER)
     done = Job.objects.get(pk=job)
@@ -256,7 +256,7 @@ def test_no_library_is_missed_that_weasyprint_can_do_without() -> None:
     calls = re.findall(r"_dlopen\(\s*ffi,(.*?)\)", inspect.getsource(ffi), re.DOTALL)
     needed = [call for call in calls if "allow_fail" not in call]
     assert len(needed) < len(calls), "some are optional"
-    assert set(libraries.LIBRARIES) <= set(re.findall(r"'(lib[^']+\.so\.\d)'", "".join(needed)))
+    assert set(pdf.LIBRARIES) <= set(re.findall(r"'(lib[^']+\.so\.\d)'", "".join(needed)))
 
 
 def test_an_account_that_is_gone_gets_no_report(run_jobs) -> None:

@@ -171,11 +171,9 @@ def _reserve_tokens(
 
     `probe_state`: the state with a probe that was taken before and has had no token since.
     """
-    state = (
-        probe_state
-        if probe_state is not None and probe_state.probe
-        else breaker.check(provider.key)
-    )
+    state = probe_state
+    if state is None or not state.probe:
+        state = breaker.check(provider.key)
     if state.wait:
         return state, (), 0.0
     rate = provider.per_second * SHARE

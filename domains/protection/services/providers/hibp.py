@@ -35,36 +35,27 @@ T = TypeVar("T")
 Params = Sequence[tuple[str, str]]
 
 _Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
-_Moment = Annotated[
-    AwareDatetime | None, BeforeValidator(lambda text: text or None), Field(default=None)
-]
+_EMPTY_IS_NONE = BeforeValidator(lambda text: text or None)
+_Moment = Annotated[AwareDatetime | None, _EMPTY_IS_NONE]
 
 
 class BreachModel(BaseModel):
     """A breach as the service describes it. Other fields are ignored."""
 
-    Name: Annotated[_Line, Field(min_length=1)]
-    Title: _Line = ""
-    Domain: _Line = ""
-    BreachDate: Annotated[date | None, BeforeValidator(lambda text: text or None)] = None
-    AddedDate: _Moment
-    ModifiedDate: _Moment
-    PwnCount: int | None = None
-    Description: str | None = ""
-    DataClasses: Annotated[list[_Line], Field(max_length=500)] = []
+    name: _Line = Field(alias="Name", min_length=1)
+    title: _Line = Field("", alias="Title")
+    domain: _Line = Field("", alias="Domain")
+    breached_on: Annotated[date | None, _EMPTY_IS_NONE] = Field(None, alias="BreachDate")
+    added_at: _Moment = Field(None, alias="AddedDate")
+    modified_at: _Moment = Field(None, alias="ModifiedDate")
+    accounts: int | None = Field(None, alias="PwnCount")
+    description: str | None = Field("", alias="Description")
+    data_classes: list[_Line] = Field([], alias="DataClasses", max_length=500)
 
     def to_breach(self) -> FoundBreach:
-        return FoundBreach(
-            name=self.Name,
-            title=self.Title or self.Name,
-            domain=self.Domain,
-            breached_on=self.BreachDate,
-            added_at=self.AddedDate,
-            modified_at=self.ModifiedDate,
-            data_classes=self.DataClasses,
-            description=plain_text(self.Description or ""),
-            accounts=self.PwnCount,
-        )
+        description = plain_text(self.description or "")
+        changes = {"title": self.title or self.name, "description": description}
+        return FoundBreach(**self.model_dump() | changes)
 
 
 class PasteModel(BaseModel):
@@ -73,7 +64,7 @@ class PasteModel(BaseModel):
     Source: Annotated[_Line, Field(min_length=1)]
     Id: Annotated[_Line, Field(min_length=1)]
     Title: _Line = ""
-    Date: _Moment
+    Date: _Moment = None
     EmailCount: int | None = None
 
     def to_breach(self) -> FoundBreach:

@@ -1,6 +1,6 @@
 """The data brokers. Operators write them in a YAML file; one wrong entry makes the file invalid."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
@@ -33,7 +33,7 @@ MAX_PROBLEMS = 20
 class InvalidBrokers(ValueError):
     """The file of brokers is invalid. `problems` names each wrong entry, key and value."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, *problems: str) -> None:
         self.problems = list(problems)
         super().__init__("; ".join(self.problems))
 
@@ -179,7 +179,7 @@ def all_brokers() -> Mapping[str, Broker]:
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
-        raise InvalidBrokers([f"{path}: {error.strerror or error}"]) from None
+        raise InvalidBrokers(f"{path}: {error.strerror or error}") from None
 
 
 def find_broker(key: str) -> Broker:
@@ -209,17 +209,14 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidBrokers(
-            [f"{path.name} is not valid YAML: {' '.join(str(error).split())}"]
-        ) from None
+        text = " ".join(str(error).split())
+        raise InvalidBrokers(f"{path.name} is not valid YAML: {text}") from None
     if not isinstance(entries, list):
-        raise InvalidBrokers(
-            [f"{path.name} is not a list of brokers: each entry begins with `- key:`"]
-        )
+        why = "is not a list of brokers: each entry begins with `- key:`"
+        raise InvalidBrokers(f"{path.name} {why}")
     if len(entries) > MAX_BROKERS:
-        raise InvalidBrokers(
-            [f"{path.name} has {len(entries)} brokers; the maximum is {MAX_BROKERS}"]
-        )
+        why = f"has {len(entries)} brokers; the maximum is {MAX_BROKERS}"
+        raise InvalidBrokers(f"{path.name} {why}")
     brokers: dict[str, Broker] = {}
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):
@@ -237,5 +234,5 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
             problems.append(f"{broker.key}: two brokers have this key")
         brokers[broker.key] = broker
     if problems:
-        raise InvalidBrokers(problems[:MAX_PROBLEMS])
+        raise InvalidBrokers(*problems[:MAX_PROBLEMS])
     return brokers

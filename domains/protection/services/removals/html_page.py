@@ -76,10 +76,6 @@ class _Parser(HTMLParser):
             self._link = Link(values.get("href", ""))
             self.page.links.append(self._link)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.handle_endtag(tag)
-
     def handle_endtag(self, tag: str) -> None:
         if tag in _IGNORED_TAGS:
             self._ignored_depth = max(self._ignored_depth - 1, 0)
