@@ -16,8 +16,6 @@ MAX_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class AlertText:
-    """The texts for a kind of alert."""
-
     title: str
     to_do: str
     """What the user should do."""

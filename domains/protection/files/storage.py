@@ -91,8 +91,7 @@ def delete(id: int) -> bool:
 
 
 def find_unowned(limit: int) -> Sequence[int]:
-    """Return the ids of files without an owner that were written before UNOWNED_AFTER, oldest
-    first."""
+    """Return the ids of files without an owner that are older than UNOWNED_AFTER, oldest first."""
     old = StoredFile.objects.filter(created_at__lt=database_now() - UNOWNED_AFTER)
     return list(_without_owner(old).order_by("created_at").values_list("pk", flat=True)[:limit])
 

@@ -37,8 +37,6 @@ the changes in between."""
 
 @dataclass(slots=True)
 class _Tally:
-    """The results of the job's properties."""
-
     scanned: int = 0
     changes: int = 0
     alerts: int = 0
@@ -122,8 +120,7 @@ def _row(account: int, id: int) -> tuple[WatchedProperty | None, datetime]:
 
 
 def _outcome_of(error: SourceError) -> Snooze | Permanent | Retry:
-    """Return the outcome of a job whose source gave no answer: no attempt is charged if it was not
-    asked."""
+    """Return the outcome of a job whose source gave no answer."""
     if isinstance(error, SourceRefuses):
         return Permanent(str(error))
     if error.was_asked:
@@ -162,8 +159,7 @@ class WatchDeeds(Handler):
 
 
 async def _read_page(source: DeedSource, feed: str) -> tuple[int, bool]:
-    """Read one page of a feed; return how many properties it names, and whether there are more
-    pages."""
+    """Read a page of a feed; return how many properties it names, and whether more pages follow."""
     position = await sync_to_async(_position)(source.name, feed)
     try:
         page = await source.changes(feed, position)

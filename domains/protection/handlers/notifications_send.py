@@ -28,8 +28,7 @@ class SendNotifications(AccountHandler):
 
 
 def _announce_batch(account: int) -> int:
-    """Publish the account's next alerts and mark them as announced in one transaction; return
-    their number."""
+    """Publish the account's next alerts and mark them, in one transaction; return their number."""
     with transaction.atomic():
         unannounced = Alert.objects.filter(user=account, announced_at__isnull=True)
         alerts = list(unannounced.order_by("pk").select_for_update()[:MOST])

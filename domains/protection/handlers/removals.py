@@ -36,8 +36,6 @@ reached, so the step has not ended."""
 
 @dataclass(slots=True)
 class SiteVisit:
-    """The step of one job at its broker's site, and the result."""
-
     step: Step
     result: StepResult | None = None
 
@@ -79,8 +77,6 @@ class RemoveBrokers(DestinationHandler[SiteVisit]):
 
 @dataclass(slots=True)
 class RemovalMail(OutgoingMail):
-    """The mail of one job, and the step of its request."""
-
     step: Step
 
 

@@ -9,8 +9,7 @@ from tailrace.domains.protection.models.watchlist import WatchlistItem
 
 
 class Breach(models.Model):
-    """A leak that a source knows: the lost data, the site and the time. It is the same for all
-    users."""
+    """A leak that a source knows, the same for all users."""
 
     source = models.TextField(help_text="who knows it, such as hibp_breaches")
     name = models.TextField(help_text="how the source calls it")
@@ -66,8 +65,7 @@ class ExposureState(models.TextChoices):
 
 
 class Exposure(models.Model):
-    """A watched value that is in a breach. The unique constraint prevents duplicates by several
-    scans."""
+    """A watched value that is in a breach, once, also if several scans look it up."""
 
     State: ClassVar[type[ExposureState]] = ExposureState
 

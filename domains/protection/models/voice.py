@@ -38,7 +38,6 @@ class VoiceEnrolment(UploadedVoice):
 
     @property
     def file_name(self) -> str:
-        """The name of the downloaded file."""
         return f"voice-{self.pk}.wav"
 
 
@@ -88,5 +87,4 @@ class Recording(UploadedVoice):
 
     @property
     def file_name(self) -> str:
-        """The name of the downloaded file."""
         return self.name or f"recording-{self.pk}.wav"

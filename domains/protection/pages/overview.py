@@ -46,8 +46,7 @@ def scan(request: PersonRequest) -> HttpResponse:
 
 
 def _plan(request: PersonRequest) -> dict[str, Any]:
-    """Return the subscription to a plan, and the next run of each of the plan's jobs of
-    protection."""
+    """Return the subscription to a plan, and the next runs of the plan's jobs of protection."""
     rows = PlanSubscription.objects.select_related("plan")
     subscription = rows.filter(account=request.user).first()
     if subscription is None:

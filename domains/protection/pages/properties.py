@@ -89,8 +89,7 @@ def _find_property(request: PersonRequest, id: int) -> WatchedProperty:
 
 
 def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
-    """Add the form's property and return it. If the input is wrong, add the error to the form and
-    return None."""
+    """Add and return the form's property, or add the error to the form and return None."""
     try:
         return watch.add(user.pk, place_of(**form.cleaned_data))
     except InvalidPlace as error:

@@ -38,8 +38,6 @@ DOWNLOAD_COST = 2
 
 
 class PeriodForm(PageForm, forms.Form):
-    """The days of a report."""
-
     first_day = forms.DateField(
         label="From", widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d")
     )

@@ -85,7 +85,6 @@ def download(request: PersonRequest, kind: str, id: int) -> FileResponse:
 @require_POST
 @for_person
 def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
-    """Delete a voice or a recording with its file."""
     if kind not in KINDS or not storage.delete_owners(
         KINDS[kind].objects.filter(user=request.user, pk=id)
     ):

@@ -55,7 +55,6 @@ ALL = (
 
 
 def missing_settings() -> list[Unset]:
-    """Return the missing settings."""
     return [each for each in ALL if each.is_unset()]
 
 

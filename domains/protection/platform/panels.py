@@ -46,8 +46,7 @@ class Protection(Panel):
         }
 
     def _parked_list(self) -> str:
-        """Return the URL of the list of parked removals; an empty string if the user may not open
-        it."""
+        """Return the URL of the list of parked removals, if the user may open it."""
         if self.user.has_perm("tailrace_protection.view_removalrequest"):
             with suppress(NoReverseMatch):
                 page = reverse("admin:tailrace_protection_removalrequest_changelist")
@@ -102,8 +101,7 @@ def missing_settings() -> list[dict[str, Any]]:
 
 
 def providers() -> list[dict[str, Any]]:
-    """Return the providers that were queried recently, each with its breaker and its remaining
-    budget."""
+    """Return the providers that were queried recently, with their breakers and budgets."""
     now = database_now()
     rows = Breaker.objects.filter(name__startswith=PROVIDERS)
     breakers = {row.name: row for row in rows[:MAX_ROWS]}

@@ -109,8 +109,7 @@ def full_street(street: str) -> str:
 
 
 def street_spellings(street: str) -> list[str]:
-    """Return the possible spellings of a normalised street in public records, the normalised one
-    first."""
+    """Return the spellings of a normalised street in public records, the normalised one first."""
     spellings = [street.split()]
     if (ending := _ENDINGS.get(spellings[0][-1])) is not None:
         spellings.append([*spellings[0][:-1], ending])

@@ -59,8 +59,6 @@ class BreachModel(BaseModel):
 
 
 class PasteModel(BaseModel):
-    """A paste that contains an address."""
-
     Source: Annotated[_Line, Field(min_length=1)]
     Id: Annotated[_Line, Field(min_length=1)]
     Title: _Line = ""
@@ -126,8 +124,7 @@ def account() -> Provider:
 
 
 def feed() -> Provider:
-    """Return the provider for requests without a key, which have a budget and a breaker of their
-    own."""
+    """Return the provider for requests without a key, with its own budget and breaker."""
     return Provider("hibp_feed", _url(), 5.0, {"user-agent": USER_AGENT}, max_bytes=MANY_BYTES)
 
 

@@ -157,8 +157,7 @@ class Broker(BaseModel):
         return {name: text.format_map(values) for name, text in self.fields.items()}
 
     def listing_url(self, person: Person) -> str:
-        """Return the URL where the broker would list this person, or an empty string if it is
-        unknown."""
+        """Return the URL where the broker would list this person; empty if it is unknown."""
         if self.verification is None:
             return ""
         values = {name: quote(value, safe="") for name, value in person.values().items()}

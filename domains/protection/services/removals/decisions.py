@@ -93,11 +93,8 @@ def withdraw(row: RemovalRequest, by: User) -> None:
 
 
 def done(row: RemovalRequest, by: User) -> None:
-    """Record that a person has done the step of a parked request, or opened the link that a broker
-    mailed.
-
-    Raises Refused.
-    """
+    """Record that a person did the step of a parked request, or opened a mailed link. Raises
+    Refused."""
     if waits_for_mailed_link(row):
         _make_move(lambda: moves.confirmed(row, by=by, note="the link was opened"))
     elif row.state != RemovalState.NEEDS_PERSON:

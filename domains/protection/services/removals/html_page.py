@@ -10,8 +10,6 @@ _IGNORED_TAGS = ("script", "style", "template")
 
 @dataclass
 class Form:
-    """A form: its target, and its fields with their values."""
-
     action: str
     method: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -19,16 +17,12 @@ class Form:
 
 @dataclass
 class Link:
-    """A link and its text."""
-
     href: str
     text: str = ""
 
 
 @dataclass
 class HtmlPage:
-    """A parsed page."""
-
     forms: list[Form] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     text: str = ""

@@ -46,8 +46,7 @@ class MovedOn(Exception):
 
 
 def start(row: RemovalRequest, by: User) -> None:
-    """Record the start of a new request; enqueue its job, or park it if only a person can submit
-    it."""
+    """Record the start of a new request; enqueue its job, or leave it to a person."""
     with transaction.atomic():
         _record(row, "", row.state, by, "started")
         if is_manual(row):
@@ -87,7 +86,6 @@ def submitted(
 
 
 def is_manual(row: RemovalRequest) -> bool:
-    """Return whether the broker accepts requests from people only."""
     return find_broker(row.broker).method is Method.MANUAL
 
 
@@ -154,7 +152,6 @@ def try_again(row: RemovalRequest, by: User) -> None:
 
 
 def reject(row: RemovalRequest, by: User) -> None:
-    """Record that the broker refused."""
     with transaction.atomic():
         changes = {"note": "the broker refused", **_cancel_next(row)}
         move(row, RemovalState.REJECTED, by=by, **changes)

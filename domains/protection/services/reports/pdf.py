@@ -63,7 +63,6 @@ def missing_packages() -> list[str]:
 
 
 def how_to_install(packages: list[str]) -> str:
-    """Return instructions for an operator."""
     return (
         f"reports need Pango, which is not installed: apt-get install {' '.join(packages)}"
         " fonts-dejavu-core (or run scripts/install-system-packages as root)"

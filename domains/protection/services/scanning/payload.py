@@ -14,8 +14,7 @@ SCAN = "protection.darkwatch_scan"
 
 
 class ScanPayload(AccountPayload):
-    """The account whose watchlist is scanned. Scans set the other fields of the jobs that they
-    enqueue."""
+    """The account whose watchlist is scanned. Only scans set the other fields."""
 
     since: AwareDatetime | None = None
     """Look-ups made since then are not repeated. None: since the job was created."""
@@ -60,8 +59,7 @@ def enqueue_follow_up(
 
 
 def enqueue_scans(accounts: Iterable[int], since: datetime, sources: Sequence[str]) -> None:
-    """Enqueue a scan of each account by these sources, with a lower priority than the scans of
-    plans."""
+    """Enqueue scans of the accounts by these sources, after the scans of plans."""
     enqueue_many(
         SCAN,
         [

@@ -33,8 +33,6 @@ class LookupResult:
 
 @dataclass(frozen=True, slots=True)
 class _Exposure:
-    """An item in a breach."""
-
     user: int
     item: int
     breach: int

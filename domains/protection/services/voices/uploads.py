@@ -73,8 +73,7 @@ def _store(rows: Any, user: User, content: bytes, most: int, label: str, **colum
 
 
 def _enqueue_comparison_of(user: User, row: VoiceEnrolment | Recording) -> None:
-    """Enqueue the comparison of the new recording, or of the recordings that wait for the new
-    voice."""
+    """Enqueue the comparison of a new recording, or of those that wait for the new voice."""
     if isinstance(row, VoiceEnrolment):
         waiting = Recording.objects.filter(user=user, state=RecordingState.UNKNOWN)
         if not waiting.update(state=RecordingState.PENDING, reason="", compared_at=None):
