@@ -1,5 +1,3 @@
-from typing import ClassVar
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -65,9 +63,6 @@ class RemovalRequest(models.Model):
 
     `services.removals.moves` is the only writer of its state.
     """
-
-    State: ClassVar[type[RemovalState]] = RemovalState
-    Step: ClassVar[type[RemovalStep]] = RemovalStep
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="removal_requests", db_index=False

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest, RemovalState
-from tailrace.domains.protection.models.removal import ENDED
+from tailrace.domains.protection.models.removal import ENDED, RemovalStep
 from tailrace.domains.protection.services.removals import decisions
 from tailrace.domains.protection.services.removals.brokers import Broker, Method, known_brokers
 
@@ -83,7 +83,7 @@ def to_do(row: RemovalRequest, broker: Broker | None) -> str:
         return ""
     if broker is None:
         return "This server no longer knows the broker: withdraw the request."
-    if row.step == row.Step.VERIFY:
+    if row.step == RemovalStep.VERIFY:
         return "Check whether the broker still lists you. If not, confirm here that it is done."
     return (
         broker.instructions

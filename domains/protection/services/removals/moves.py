@@ -66,19 +66,13 @@ def submitted(
     now = database_now()
     broker = find_broker(row.broker)
     with transaction.atomic():
-        step, due_at = RemovalStep.VERIFY, now + FIRST_CHECK
+        changes: dict[str, Any] = {"submitted_at": now, "checks": 0, "confirm_url": ""}
         if confirm_url:
-            step, due_at = RemovalStep.CONFIRM, now
-        move(
-            row,
-            RemovalState.SUBMITTED,
-            by=by,
-            note=note,
-            submitted_at=now,
-            checks=0,
-            confirm_url=encrypt(confirm_url) if confirm_url else "",
-            **_enqueue_next(row, step, due_at),
-        )
+            changes["confirm_url"] = encrypt(confirm_url)
+            changes |= _enqueue_next(row, RemovalStep.CONFIRM, now)
+        else:
+            changes |= _enqueue_next(row, RemovalStep.VERIFY, now + FIRST_CHECK)
+        move(row, RemovalState.SUBMITTED, by=by, note=note, **changes)
         if broker.confirmation is Confirmation.MAIL:
             _alert(row, "removal_open_link", Severity.WARNING)
         elif broker.confirmation is Confirmation.NONE and broker.method is Method.FORM:
