@@ -34,6 +34,7 @@ FEEDS = {
     "parties": (PARTIES, "good_through_date"),
 }
 """Each dataset that is a change feed, and its column with the time of a change."""
+CLAUSES = ("where", "select", "order", "limit", "offset")
 VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 Row = Mapping[str, Any]
@@ -215,7 +216,7 @@ async def _rows(dataset: str, **clauses: str) -> AsyncIterator[Row]:
 async def _ask(
     dataset: str, headers: Mapping[str, str] | None = None, **clauses: str | int
 ) -> Answer:
-    params = {f"${name}": value for name, value in {"offset": 0, **clauses}.items()}
+    params = {f"${name}": clauses.get(name, 0) for name in CLAUSES}
     path = f"/resource/{dataset}.json?{urlencode(params, safe='$', quote_via=quote)}"
     provider = _provider()
     answer = await ask(provider, path, headers=headers, is_wrong=_error_in)
