@@ -47,7 +47,7 @@ def _fields(*lines: str | tuple[str, ...]) -> Any:
 class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Base of the lists: they are read-only, and no index serves their filters."""
 
-    list_select_related = ("user",)
+    list_select_related: tuple[str, ...] = ("user",)
     created = rendering.time_column("created_at")
 
     def scans(self, params: dict[str, str]) -> bool:

@@ -80,17 +80,16 @@ class Acris(DeedSource):
                 limit=1,
             )
             return FeedPage(_position(newest, newest.json(), column, {}))
+        headers = {
+            header: str(position[name]) for name, header in VALIDATORS.items() if position.get(name)
+        }
         answer = await _ask(
             dataset,
+            headers,
             select=f"document_id,{column}",
             where=_where_after(column, str(position["time"]), str(position["document"])),
             order=f"{column},document_id",
             limit=PAGE_ROWS,
-            headers={
-                header: str(position[name])
-                for name, header in VALIDATORS.items()
-                if position.get(name)
-            },
         )
         if answer.status == 304:
             return FeedPage(position)
@@ -214,7 +213,7 @@ async def _rows(dataset: str, **clauses: str) -> AsyncIterator[Row]:
 
 
 async def _ask(
-    dataset: str, headers: Mapping[str, str] | None = None, **clauses: str | int
+    dataset: str, headers: Mapping[str, str] | None = None, /, **clauses: str | int
 ) -> Answer:
     params = {f"${name}": clauses.get(name, 0) for name in CLAUSES}
     path = f"/resource/{dataset}.json?{urlencode(params, safe='$', quote_via=quote)}"
