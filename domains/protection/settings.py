@@ -1,13 +1,66 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from tailrace.environment.folders import private_files, var_dir
 from tailrace.environment.insecure import lacks_tls
 from tailrace.environment.settings import AppSettings, Problem
-from tailrace.environment.types import Key, Rule, Url
+from tailrace.environment.types import Folder, Key, Rule, Url
+
+
+def _sent_unencrypted(own: AppSettings, key: str, url: str) -> Iterator[Problem]:
+    """Reject a URL that would send the key unencrypted, except to this machine."""
+    if getattr(own, key) and lacks_tls(getattr(own, url)):
+        yield Problem(url, f"would send {key} unencrypted: use an https:// URL")
+
+
+class FilesSettings(AppSettings):
+    """The folder of reports and recordings."""
+
+    prefixes = ("PROTECTION_FOLDER",)
+
+    PROTECTION_FOLDER: Annotated[Path, Folder()] = Field(
+        default_factory=lambda: var_dir() / "protection", examples=["var/protection"]
+    )
+    """folder of reports and recordings, the same for all web processes and workers"""
+
+    def storages(self) -> dict[str, Any]:
+        """Return the storage of reports and recordings, as an entry of STORAGES."""
+        return {"protection": private_files(self.PROTECTION_FOLDER)}
+
+
+class PropertySettings(AppSettings):
+    """Watched properties, and the source of their public records."""
+
+    prefixes = ("PROTECTION_",)
+
+    PROTECTION_MAX_PROPERTIES_PER_USER: int = Field(500, ge=1, le=10_000)
+    """maximum number of watched properties of an account"""
+    PROTECTION_SODA_URL: Annotated[str, Url(("http", "https"))] = ""
+    """server of the public records of properties (SODA), https://data.cityofnewyork.us for New York
+    City; empty: properties are not scanned"""
+    PROTECTION_SODA_TOKEN: str = ""
+    """app token of that server; without one it allows few requests"""
+    PROTECTION_SODA_PER_MINUTE: int = Field(300, ge=1, le=60_000)
+    """requests per minute to that server, for all workers together"""
+
+    def conflicts(self) -> Iterator[Problem]:
+        return _sent_unencrypted(self, "PROTECTION_SODA_TOKEN", "PROTECTION_SODA_URL")
+
+
+class ReportsSettings(AppSettings):
+    """Reports as PDF."""
+
+    prefixes = ("PROTECTION_REPORTS_", "PROTECTION_MAX_REPORTS_")
+
+    PROTECTION_REPORTS_PER_DAY: int = Field(5, ge=1, le=1000)
+    """reports that an account may request per day"""
+    PROTECTION_MAX_REPORTS_PER_USER: int = Field(200, ge=1, le=10_000)
+    """maximum number of reports that are kept of an account; the oldest are deleted"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +107,20 @@ class ProtectionSettings(AppSettings):
     """allow brokers at addresses that are not public, for tests and demos"""
 
     def conflicts(self) -> Iterator[Problem]:
-        """Reject a URL that would send the key unencrypted, except to this machine."""
-        if self.PROTECTION_HIBP_KEY and lacks_tls(self.PROTECTION_HIBP_URL):
-            message = "would send PROTECTION_HIBP_KEY unencrypted: use an https:// URL"
-            yield Problem("PROTECTION_HIBP_URL", message)
+        return _sent_unencrypted(self, "PROTECTION_HIBP_KEY", "PROTECTION_HIBP_URL")
+
+
+class VoicesSettings(AppSettings):
+    """The comparison of voices."""
+
+    prefixes = ("PROTECTION_VOICE_", "PROTECTION_MAX_RECORDINGS_")
+
+    PROTECTION_VOICE_MODEL: str = ""
+    """ONNX file of a speaker-embedding model, see docs/domains/protection.md; empty: voices are
+    compared only by their spectra"""
+    PROTECTION_VOICE_THRESHOLD: float = Field(0.5, ge=0, lt=1)
+    """minimum cosine similarity for a match, with a model"""
+    PROTECTION_VOICE_SECONDS: int = Field(20, ge=1, le=600)
+    """time limit in seconds for comparing one recording"""
+    PROTECTION_MAX_RECORDINGS_PER_USER: int = Field(200, ge=1, le=10_000)
+    """maximum number of recordings of an account"""

@@ -60,7 +60,7 @@ def fill_protection(user: User) -> Exposure:
 
 def watch_property(user: User) -> PropertyChange:
     """Store a watched property with a change; return the change."""
-    row, _new = watch.add(user.pk, lot_of(3, 10, 20))
+    row = watch.add(user.pk, lot_of(3, 10, 20))
     PropertySnapshot.objects.create(property=row, hash="", read_at=now())
     kind, severity = "lien_filing", Severity.WARNING
     return PropertyChange.objects.create(

@@ -18,8 +18,8 @@ from tailrace.domains.protection.models import (
 from tailrace.domains.protection.services.providers.source import FoundBreach, Source, all_sources
 from tailrace.domains.protection.services.scanning import lookups
 from tailrace.domains.protection.services.scanning import scan as scanning
+from tailrace.domains.protection.services.scanning.breaches import severity_of
 from tailrace.domains.protection.services.scanning.payload import SCAN
-from tailrace.domains.protection.services.scanning.severity import severity_of
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance.ticking import schedules as tick
@@ -200,11 +200,8 @@ def test_parts_that_have_not_begun_are_not_doubled(hibp, run_jobs, monkeypatch) 
         items.add(big.pk, "username", f"user{number}")
     job = Job.objects.get(pk=enqueue(SCAN, {"account": big.pk}))
     for _ in range(2):
-        scanning.enqueue_parts(
-            scanning.ScanPayload(account=big.pk),
-            lookups.parts(lookups.ItemRange(big.pk)),
-            job.created_at,
-        )
+        payload = scanning.ScanPayload(account=big.pk)
+        scanning.enqueue_parts(payload, lookups.parts(payload.items()), job.created_at)
     assert Job.objects.filter(handler=SCAN).count() == 4
 
 

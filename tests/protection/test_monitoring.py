@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.domains.protection.handlers.monitoring import MonitoringPoll
+from tailrace.domains.protection.handlers.scans import MonitoringPoll
 from tailrace.domains.protection.models import Alert, Breach, Exposure
 from tailrace.domains.protection.services.scanning import feed
 from tailrace.domains.protection.services.scanning.payload import SCAN

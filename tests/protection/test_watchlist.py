@@ -72,13 +72,13 @@ def test_a_value_has_one_form(kind, text, value, masked) -> None:
     ],
 )
 def test_what_cannot_be_watched(kind, text, message) -> None:
-    with pytest.raises(items.InvalidValue, match=message):
+    with pytest.raises(values.InvalidValue, match=message):
         values.normalized(kind, text)
 
 
 def test_no_message_repeats_an_ssn() -> None:
     for text in ("666-12-3456", "219-09-99999"):
-        with pytest.raises(items.InvalidValue) as error:
+        with pytest.raises(values.InvalidValue) as error:
             values.normalized("ssn", text)
         assert text not in str(error.value)
 

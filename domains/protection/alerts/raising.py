@@ -1,7 +1,7 @@
 """Raise alerts: one per user, kind and source within a pause, unless a finding is more severe."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -53,30 +53,12 @@ def raise_alerts(findings: Sequence[Finding], pause: timedelta) -> list[Alert]:
             worst[key] = finding
     with transaction.atomic():
         new = [
-            Alert(
-                user_id=each.user_id,
-                kind=each.kind,
-                source=each.source,
-                severity=each.severity,
-                details=each.details,
-            )
-            for _key, each in sorted(worst.items())
-            if query(
-                _PAUSE,
-                user_id=each.user_id,
-                kind=each.kind,
-                source=each.source,
-                severity=each.severity,
-                pause=pause,
-            )
+            Alert(**values)
+            for _key, finding in sorted(worst.items())
+            if query(_PAUSE, **(values := asdict(finding)), pause=pause)
         ]
         raised = Alert.objects.bulk_create(new)
         users = sorted({alert.user_id for alert in raised})
-        enqueue_many(
-            NOTIFICATIONS,
-            [
-                {"payload": {"account": user}, "lane": str(user), "unique_key": str(user)}
-                for user in users
-            ],
-        )
+        jobs = [{"payload": {"account": user}, "unique_key": str(user)} for user in users]
+        enqueue_many(NOTIFICATIONS, jobs)
     return raised

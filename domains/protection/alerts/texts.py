@@ -16,8 +16,6 @@ MAX_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class AlertText:
-    """The texts for a kind of alert."""
-
     title: str
     to_do: str
     """What the user should do."""
@@ -25,6 +23,14 @@ class AlertText:
     """The page where the user can do it."""
     names: str = ""
     """The key in `details` of the names to show: a text, or a list of texts."""
+
+
+def _property(title: str, to_do: str) -> AlertText:
+    return AlertText(title, to_do, "/protection/properties", "document")
+
+
+def _removal(title: str, to_do: str) -> AlertText:
+    return AlertText(title, to_do, "/protection/removals", "broker")
 
 
 TEXTS = {
@@ -35,61 +41,43 @@ TEXTS = {
         "/protection/exposures",
         names="breaches",
     ),
-    "ownership_transfer": AlertText(
+    "ownership_transfer": _property(
         "The public record names a new owner of your property",
         "If you did not sell it, call the recorder's office and the police today, and keep the"
         " number of the document.",
-        "/protection/properties",
-        names="document",
     ),
-    "lien_filing": AlertText(
+    "lien_filing": _property(
         "A lien or mortgage was filed against your property",
         "If you did not agree to it, call the lender named in the record and the recorder's"
         " office.",
-        "/protection/properties",
-        names="document",
     ),
-    "deed_change": AlertText(
+    "deed_change": _property(
         "A deed of your property was changed",
         "Read the document at the recorder's office. If you do not recognize it, ask a lawyer.",
-        "/protection/properties",
-        names="document",
     ),
-    "tax_change": AlertText(
+    "tax_change": _property(
         "The tax record of your property changed",
         "This is not urgent: compare it with your next bill.",
-        "/protection/properties",
-        names="document",
     ),
-    "removal_reappeared": AlertText(
+    "removal_reappeared": _removal(
         "A data broker lists you again",
         "We send the broker another request. You do not need to do anything.",
-        "/protection/removals",
-        names="broker",
     ),
-    "removal_needs_person": AlertText(
+    "removal_needs_person": _removal(
         "A removal request needs your help",
         "The broker asks for something that only you can do. The request has the instructions.",
-        "/protection/removals",
-        names="broker",
     ),
-    "removal_open_link": AlertText(
+    "removal_open_link": _removal(
         "A data broker sends you a link by mail",
         "Open the link in its mail. Without that, the broker does not remove your data.",
-        "/protection/removals",
-        names="broker",
     ),
-    "removal_done": AlertText(
+    "removal_done": _removal(
         "A data broker no longer lists you",
         "You do not need to do anything. We check again from time to time.",
-        "/protection/removals",
-        names="broker",
     ),
-    "removal_rejected": AlertText(
+    "removal_rejected": _removal(
         "A data broker refuses to remove your data",
         "The request shows the reason. You may complain to your data protection authority.",
-        "/protection/removals",
-        names="broker",
     ),
 }
 

@@ -21,13 +21,10 @@ def list_alerts(request: HttpRequest, query: Query[PageParams]) -> Page[AlertOut
 
 def _alert(row: Alert) -> AlertOut:
     text = text_of(row.kind)
-    return AlertOut(
-        id=row.pk,
-        kind=row.kind,
-        source=row.source,
+    return AlertOut.of(
+        row,
         severity=severity_words(row.severity),
         title=text.title,
         to_do=text.to_do,
         names=names_of(row.kind, row.details),
-        raised_at=row.raised_at,
     )

@@ -35,13 +35,11 @@ def change_exposure(request: HttpRequest, id: int, body: ExposureChangeIn) -> Ex
 
 def _exposure(row: Exposure) -> ExposureOut:
     breach = row.breach
-    return ExposureOut(
-        id=row.pk,
+    return ExposureOut.of(
+        row,
         item=row.item_id,
         masked=row.item.masked,
-        state=row.state,
         severity=severity_words(row.severity),
-        first_at=row.first_at,
         breach=breach.title,
         domain=breach.domain,
         breached_on=breach.breached_on,

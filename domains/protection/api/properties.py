@@ -11,12 +11,7 @@ from tailrace.domains.protection.alerts.texts import severity_words
 from tailrace.domains.protection.models import PropertyChange, WatchedProperty
 from tailrace.domains.protection.services.properties import watch
 from tailrace.domains.protection.services.properties.advice import advice
-from tailrace.domains.protection.services.properties.places import (
-    InvalidPlace,
-    Place,
-    address_of,
-    lot_of,
-)
+from tailrace.domains.protection.services.properties.places import InvalidPlace, place_of
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
@@ -37,14 +32,6 @@ class PropertyIn(In):
     street_name: Annotated[str, Field(max_length=80)] = ""
     unit: Annotated[str, Field(max_length=20)] = ""
     """Without a unit the whole building is watched."""
-
-    def place(self) -> Place:
-        """Return the place. Raises InvalidPlace."""
-        if self.block is None and self.lot is None:
-            return address_of(self.borough, self.street_number, self.street_name, self.unit)
-        if self.street_number or self.street_name or self.unit:
-            raise InvalidPlace("block", "send either an address, or block and lot")
-        return lot_of(self.borough, self.block, self.lot)
 
 
 class PropertyOut(Out):
@@ -89,9 +76,9 @@ def list_properties(request: HttpRequest, query: Query[PageParams]) -> Page[Prop
 def add_property(request: HttpRequest, body: PropertyIn) -> Status[PropertyOut]:
     """If the property is watched already, it is returned unchanged."""
     try:
-        row, _new = watch.add(caller(request).user.pk, body.place())
+        row = watch.add(caller(request).user.pk, place_of(**body.model_dump()))
     except InvalidPlace as error:
-        raise wrong_field(error.field, error.message) from None
+        raise wrong_field(error.field, str(error)) from None
     except watch.TooManyProperties as error:
         raise Problem(409, str(error), kind="too-many") from None
     return Status(201, _out(_rows(request).get(pk=row.pk)))
@@ -131,23 +118,14 @@ def _rows(request: HttpRequest) -> Any:
 
 def _out(row: WatchedProperty) -> PropertyOut:
     snapshot = getattr(row, "snapshot", None)
-    computed: dict[str, Any] = {
-        "records_until": snapshot.watermark[:10] if snapshot else "",
-        "complete": snapshot.complete if snapshot else True,
-    }
-    names = PropertyOut.model_fields.keys() - computed.keys()
-    return PropertyOut(**computed, **{name: getattr(row, name) for name in names})
+    return PropertyOut.of(
+        row,
+        records_until=snapshot.watermark[:10] if snapshot else "",
+        complete=snapshot.complete if snapshot else True,
+    )
 
 
 def _change_out(row: PropertyChange) -> PropertyChangeOut:
     words = advice(row.kind, row.severity)
-    return PropertyChangeOut(
-        id=row.pk,
-        document_id=row.document_id,
-        kind=row.kind,
-        severity=severity_words(row.severity),
-        title=words.title,
-        to_do=words.to_do,
-        noticed_at=row.noticed_at,
-        details=row.details,
-    )
+    severity = severity_words(row.severity)
+    return PropertyChangeOut.of(row, severity=severity, title=words.title, to_do=words.to_do)

@@ -1,37 +1,83 @@
 """Removal requests in the API: list, start, get, confirm, withdraw; and the data brokers."""
 
 from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from typing import Annotated
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Query, Router, Status
+from pydantic import Field
 
-from tailrace.domains.protection.api.removal_schemas import (
-    BrokerOut,
-    RemovalChangeOut,
-    RemovalOut,
-    RemovalsIn,
-)
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest
 from tailrace.domains.protection.services.removals import board, decisions
-from tailrace.domains.protection.services.removals.brokers import Broker
-from tailrace.domains.protection.services.removals.person import PLACEHOLDERS
+from tailrace.domains.protection.services.removals.brokers import MAX_BROKERS, Broker, known_brokers
+from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, Person
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 READ = Needs("protection:read")
 WRITE = Needs("protection:write")
 START = Needs("protection:write", cost=5)
-LAST_CHANGES = 50
 router = Router()
 brokers = Router()
+
+
+class BrokerOut(Out):
+    key: str
+    names: list[str]
+    url: str
+    removal_url: str
+    method: str
+    """mail, form or manual."""
+    given: list[str]
+    """The fields of the person that the broker receives."""
+    working_as_of: date
+    """When somebody last tested the broker."""
+    sample: bool
+    """True: the broker is a sample and does not exist."""
+
+
+class RemovalsIn(In):
+    brokers: Annotated[list[str], Field(min_length=1, max_length=MAX_BROKERS)]
+    """The keys of the brokers."""
+    person: Person
+
+
+class RemovalChangeOut(Out):
+    at: datetime
+    state: str
+    note: str
+
+
+class RemovalOut(Out):
+    id: int
+    broker: str
+    broker_name: str
+    state: str
+    """pending, submitted, awaiting_confirmation, removed, rejected, needs_person or withdrawn."""
+    step: str
+    """The next step: submit, confirm or verify."""
+    note: str
+    """Why the request is in this state."""
+    to_do: str
+    """What you have to do; empty if there is nothing to do."""
+    created_at: datetime
+    changed_at: datetime
+    submitted_at: datetime | None
+    checked_at: datetime | None
+    """When the broker's listing was last checked."""
+    next_at: datetime | None
+    changes: list[RemovalChangeOut] = []
+    """Newest first; empty in lists."""
 
 
 @brokers.get("", auth=READ, response=list[BrokerOut], summary="List the data brokers")
 def list_brokers(request: HttpRequest) -> list[BrokerOut]:
     """All brokers of this server, at most 500."""
-    return [_broker(broker) for broker in board.known_brokers().values()]
+    return [_broker(broker) for broker in known_brokers().values()]
 
 
 @router.get("", auth=READ, response=Page[RemovalOut], summary="List your removal requests")
@@ -59,7 +105,7 @@ def start_removals(request: HttpRequest, body: RemovalsIn) -> Status[list[Remova
 def get_removal(request: HttpRequest, id: int) -> RemovalOut:
     """Includes the newest 50 changes of its history."""
     row = _find_request(request, id)
-    return _removal(row, row.changes.order_by("-pk")[:LAST_CHANGES])
+    return _removal(row, board.history_of(row))
 
 
 @router.post(
@@ -97,36 +143,11 @@ def _find_request(request: HttpRequest, id: int) -> RemovalRequest:
 
 def _broker(broker: Broker) -> BrokerOut:
     texts = " ".join(broker.fields.values())
-    return BrokerOut(
-        key=broker.key,
-        names=broker.names,
-        url=broker.url,
-        removal_url=broker.removal_url,
-        method=broker.method.value,
-        given=[name for name in PLACEHOLDERS if f"{{{name}}}" in texts],
-        working_as_of=broker.working_as_of,
-        sample=broker.sample,
-    )
+    given = [name for name in PLACEHOLDERS if f"{{{name}}}" in texts]
+    return BrokerOut.of(broker, method=broker.method.value, given=given)
 
 
 def _removal(row: RemovalRequest, changes: Iterable[RemovalChange] = ()) -> RemovalOut:
     card = board.card_of(row)
-    return RemovalOut(
-        id=row.pk,
-        broker=row.broker,
-        broker_name=card["name"],
-        state=row.state,
-        step=row.step,
-        note=row.note,
-        to_do=card["to_do"],
-        created_at=row.created_at,
-        changed_at=row.changed_at,
-        submitted_at=row.submitted_at,
-        checked_at=row.checked_at,
-        next_at=row.next_at,
-        changes=[_change(change) for change in changes],
-    )
-
-
-def _change(change: RemovalChange) -> RemovalChangeOut:
-    return RemovalChangeOut(at=change.at, state=change.new_state, note=change.note)
+    outs = [RemovalChangeOut.of(change, state=change.new_state) for change in changes]
+    return RemovalOut.of(row, broker_name=card["name"], to_do=card["to_do"], changes=outs)

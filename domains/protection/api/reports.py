@@ -1,7 +1,6 @@
 """Reports in the API: list, request, download."""
 
 from datetime import date, datetime, timedelta
-from math import ceil
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -10,7 +9,7 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.files.storage import open_file
+from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Report
 from tailrace.domains.protection.services.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
 from tailrace.domains.protection.services.reports.requests import TooManyReports, request_report
@@ -18,9 +17,8 @@ from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.problems import find_row, not_found, too_many_requests, wrong_field
 from tailrace.web.api.schemas import In, Out
-from tailrace.web.uploads.download import download_response
 
 READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)
 REQUEST = Needs("protection:write", cost=5)
@@ -64,9 +62,7 @@ def list_reports(request: HttpRequest, query: Query[PageParams]) -> Page[ReportO
 
 @router.post("", auth=REQUEST, response={202: RequestedReportOut}, summary="Request a report")
 def create_report(
-    request: HttpRequest,
-    body: ReportIn,
-    idempotency_key: KeyHeader = None,
+    request: HttpRequest, body: ReportIn, idempotency_key: KeyHeader = None
 ) -> Status[RequestedReportOut]:
     """At most PROTECTION_REPORTS_PER_DAY a day. The report replaces an earlier one of the same
     days."""
@@ -78,10 +74,8 @@ def create_report(
     except (InvalidPeriod, OverflowError) as error:
         raise wrong_field("first_day" if body.first_day else "last_day", str(error)) from None
     except TooManyReports as error:
-        wait = {"Retry-After": str(ceil(error.wait))}
-        raise Problem(429, str(error), kind="rate-limited", headers=wait) from None
-    requested = RequestedReportOut(job=job, first_day=period.first_day, last_day=period.last_day)
-    return Status(202, requested)
+        raise too_many_requests(str(error), error.wait) from None
+    return Status(202, RequestedReportOut.of(period, job=job))
 
 
 @router.get("/{int:id}", auth=READ, response=ReportOut, summary="Get one report")
@@ -93,10 +87,7 @@ def get_report(request: HttpRequest, id: int) -> ReportOut:
 def download_report(request: HttpRequest, id: int) -> FileResponse:
     """The PDF."""
     report = find_row(_reports_of_caller(request), id, "report")
-    try:
-        return download_response(open_file(report.file), report.file_name, "application/pdf")
-    except FileNotFoundError:
-        raise not_found("report") from None
+    return storage.download(report, not_found("report"), "application/pdf")
 
 
 def _period(body: ReportIn, zone: ZoneInfo) -> Period:
@@ -111,5 +102,4 @@ def _reports_of_caller(request: HttpRequest) -> Any:
 
 
 def _out(row: Report) -> ReportOut:
-    names = ReportOut.model_fields.keys() - {"bytes"}
-    return ReportOut(bytes=row.file.size, **{name: getattr(row, name) for name in names})
+    return ReportOut.of(row, bytes=row.file.size)

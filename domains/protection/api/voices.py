@@ -6,7 +6,7 @@ from typing import Any
 from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.protection.files.storage import open_file
+from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.services.voices import uploads
 from tailrace.domains.protection.services.voices.wav import MOST_BYTES
@@ -15,7 +15,6 @@ from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import find_row, not_found
 from tailrace.web.api.schemas import Out
 from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
-from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
@@ -136,14 +135,10 @@ def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
 
 
 def _download(rows: Any, id: int, label: str) -> FileResponse:
-    row = find_row(rows, id, label)
-    try:
-        return download_response(open_file(row.file), row.file_name)
-    except FileNotFoundError:
-        raise not_found(label) from None
+    return storage.download(find_row(rows, id, label), not_found(label))
 
 
 def _delete(request: HttpRequest, model: Any, id: int, label: str) -> Status[None]:
-    if not uploads.delete(model, caller(request).user.pk, [id]):
+    if not storage.delete_owners(model.objects.filter(user=caller(request).user, pk=id)):
         raise not_found(label)
     return Status(204, None)

@@ -7,6 +7,7 @@ from ninja import Query, Router, Status
 from tailrace.domains.protection.api.schemas import ItemChangeIn, ItemIn, ItemOut
 from tailrace.domains.protection.models import WatchlistItem
 from tailrace.domains.protection.services.watchlist import items
+from tailrace.domains.protection.services.watchlist.values import InvalidValue
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
@@ -28,7 +29,7 @@ def add_item(request: HttpRequest, body: ItemIn) -> Status[ItemOut]:
     """If the value is watched already, its existing item is returned."""
     try:
         item = items.add(caller(request).user.pk, body.kind, body.value)
-    except items.InvalidValue as error:
+    except InvalidValue as error:
         raise wrong_field("value", str(error)) from None
     except items.TooManyItems as error:
         raise Problem(409, str(error), kind="too-many") from None

@@ -14,10 +14,12 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.http import FileResponse
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import StoredFile
 from tailrace.jobs.enqueue import enqueue_many
+from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.stored_files import StoredFiles
 
 HANDLER = "protection.delete_file"
@@ -37,16 +39,24 @@ def write(folder: str, content: bytes, suffix: str) -> StoredFile:
     return file
 
 
-def open_file(file: StoredFile) -> Any:
-    """Open the file for reading. Raises FileNotFoundError."""
-    return _files.open(file.key)
+def download(
+    row: Any, missing: Exception, content_type: str = "application/octet-stream"
+) -> FileResponse:
+    """Return a download of the row's `file`; raise `missing` if there is no such file."""
+    try:
+        return download_response(_files.open(row.file.key), row.file_name, content_type)
+    except FileNotFoundError:
+        raise missing from None
 
 
 def read(file: StoredFile) -> bytes:
-    """Return the content; raises FileNotFoundError, or another OSError."""
-    with open_file(file) as opened:
-        content: bytes = opened.read()
-        return content
+    """Return the content, empty if the file is missing. Raises OSError."""
+    try:
+        with _files.open(file.key) as opened:
+            content: bytes = opened.read()
+            return content
+    except FileNotFoundError:
+        return b""
 
 
 def release(files: Iterable[int | None]) -> None:
@@ -54,6 +64,15 @@ def release(files: Iterable[int | None]) -> None:
     transaction."""
     keys = [str(id) for id in files if id is not None]
     enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
+
+
+def delete_owners(rows: QuerySet[Any]) -> int:
+    """Delete these rows, which each have a `file`, and release their files; return how many."""
+    with transaction.atomic():
+        files = dict(rows.select_for_update().values_list("pk", "file"))
+        release(files.values())
+        rows.model._default_manager.filter(pk__in=files).delete()
+    return len(files)
 
 
 def delete(id: int) -> bool:
@@ -72,8 +91,7 @@ def delete(id: int) -> bool:
 
 
 def find_unowned(limit: int) -> Sequence[int]:
-    """Return the ids of files without an owner that were written before UNOWNED_AFTER, oldest
-    first."""
+    """Return the ids of files without an owner that are older than UNOWNED_AFTER, oldest first."""
     old = StoredFile.objects.filter(created_at__lt=database_now() - UNOWNED_AFTER)
     return list(_without_owner(old).order_by("created_at").values_list("pk", flat=True)[:limit])
 

@@ -1,12 +1,12 @@
 """Generate the report of an account."""
 
-from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from django.contrib.auth.models import User
 
 from tailrace.db.query import database_now
+from tailrace.domains.protection.handlers.account_handler import AccountHandler
 from tailrace.domains.protection.services.reports import requests
 from tailrace.domains.protection.services.reports.generate import AccountClosed, generate
 from tailrace.domains.protection.services.reports.pdf import LibraryMissing, TooLarge
@@ -16,27 +16,22 @@ from tailrace.domains.protection.services.reports.period import (
     last_month,
     last_week,
 )
-from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Skip
+from tailrace.jobs.handler import ClaimedJob, Permanent, Skip
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans.payload import AccountPayload
 from tailrace.web.accounts.time_zones import zone_of
 
 
-class GenerateReport(Handler):
+class GenerateReport(AccountHandler):
     """Generate an account's report: of the days in the payload, else of the last seven days or the
     last month, depending on its plan."""
 
     name = requests.HANDLER
-    fair = True
     time_limit = 180
-    request_permission = "tailrace_jobs.add_job"
 
     class Payload(AccountPayload):
         first_day: date | None = None
         last_day: date | None = None
-
-    def payload_lane(self, payload: Mapping[str, Any]) -> str:
-        return str(payload["account"])
 
     def handle(self, job: ClaimedJob) -> Any:
         user = User.objects.filter(pk=job.payload.account, is_active=True).first()
@@ -53,8 +48,6 @@ class GenerateReport(Handler):
 
 
 def _period_of(user: User, payload: GenerateReport.Payload) -> Period:
-    """Return the days of the payload, else the last seven days or the last month, depending on the
-    plan."""
     zone = zone_of(user)
     today = database_now().astimezone(zone).date()
     first_day, last_day = payload.first_day, payload.last_day

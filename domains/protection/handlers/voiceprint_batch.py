@@ -1,36 +1,30 @@
 """Compare an account's pending recordings with its enrolled voices."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from django.db.models.functions import Now
 
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.handlers.account_handler import AccountHandler
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.voice import RecordingState
 from tailrace.domains.protection.services.voices.comparing import Comparison, compare
 from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable
-from tailrace.domains.protection.services.voices.uploads import HANDLER, content_of
-from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Snooze
-from tailrace.subscriptions.plans.payload import AccountPayload
+from tailrace.domains.protection.services.voices.uploads import HANDLER
+from tailrace.jobs.handler import ClaimedJob, Permanent, Snooze
 from tailrace.web.accounts.user_lock import locked
 
 MOST = 8
 """Recordings per call; then jobs of other accounts run."""
 
 
-class CompareVoices(Handler):
+class CompareVoices(AccountHandler):
     """Determine for each pending recording of an account whether one of its enrolled voices speaks
     in it."""
 
     name = HANDLER
-    Payload = AccountPayload
-    fair = True
     time_limit = 900
-    request_permission = "tailrace_jobs.add_job"
-
-    def payload_lane(self, payload: Mapping[str, Any]) -> str:
-        return str(payload["account"])
 
     def handle(self, job: ClaimedJob) -> Any:
         pending = Recording.objects.filter(user=job.payload.account, state=RecordingState.PENDING)
@@ -40,8 +34,8 @@ class CompareVoices(Handler):
         voices = VoiceEnrolment.objects.filter(user=job.payload.account).select_related("file")
         try:
             verdicts = compare(
-                [content_of(voice.file) for voice in voices.order_by("pk")],
-                [content_of(recording.file) for recording in recordings],
+                [storage.read(voice.file) for voice in voices.order_by("pk")],
+                [storage.read(recording.file) for recording in recordings],
             )
         except ModelUnusable as error:
             raise Permanent(f"PROTECTION_VOICE_MODEL: {error}") from error

@@ -1,6 +1,5 @@
 from tailrace.domains.protection.models.alert import Alert, AlertPause, Severity
-from tailrace.domains.protection.models.breach import Breach, Exposure
-from tailrace.domains.protection.models.breach_feed import BreachFeed
+from tailrace.domains.protection.models.breach import Breach, BreachFeed, Exposure
 from tailrace.domains.protection.models.property import (
     Borough,
     ChangeKind,
@@ -16,26 +15,8 @@ from tailrace.domains.protection.models.voice import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
-    "Alert",
-    "AlertPause",
-    "Borough",
-    "Breach",
-    "BreachFeed",
-    "ChangeKind",
-    "DeedFeed",
-    "Exposure",
-    "ItemScan",
-    "Kind",
-    "PropertyChange",
-    "PropertySnapshot",
-    "Recording",
-    "RemovalChange",
-    "RemovalRequest",
-    "RemovalState",
-    "Report",
-    "Severity",
-    "StoredFile",
-    "VoiceEnrolment",
-    "WatchedProperty",
-    "WatchlistItem",
-]
+    "Alert", "AlertPause", "Borough", "Breach", "BreachFeed", "ChangeKind", "DeedFeed", "Exposure",
+    "ItemScan", "Kind", "PropertyChange", "PropertySnapshot", "Recording", "RemovalChange",
+    "RemovalRequest", "RemovalState", "Report", "Severity", "StoredFile", "VoiceEnrolment",
+    "WatchedProperty", "WatchlistItem",
+]  # fmt: skip

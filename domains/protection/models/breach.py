@@ -9,8 +9,7 @@ from tailrace.domains.protection.models.watchlist import WatchlistItem
 
 
 class Breach(models.Model):
-    """A leak that a source knows: the lost data, the site and the time. It is the same for all
-    users."""
+    """A leak that a source knows, the same for all users."""
 
     source = models.TextField(help_text="who knows it, such as hibp_breaches")
     name = models.TextField(help_text="how the source calls it")
@@ -40,6 +39,17 @@ class Breach(models.Model):
         return self.title
 
 
+class BreachFeed(models.Model):
+    """How far a provider's list of new breaches was read. The row exists after the first read."""
+
+    name = models.TextField(primary_key=True)
+    latest = models.TextField(help_text="the breach that was the newest")
+    listed_at = models.DateTimeField(help_text="when the whole list was read")
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ExposureState(models.TextChoices):
     """
     new ──► known ──► resolved
@@ -55,8 +65,7 @@ class ExposureState(models.TextChoices):
 
 
 class Exposure(models.Model):
-    """A watched value that is in a breach. The unique constraint prevents duplicates by several
-    scans."""
+    """A watched value that is in a breach, once, also if several scans look it up."""
 
     State: ClassVar[type[ExposureState]] = ExposureState
 

@@ -74,7 +74,6 @@ class WatchedProperty(models.Model):
 
     @property
     def title(self) -> str:
-        """The lot or address in a readable form."""
         borough = Borough(self.borough).label
         if self.block is not None:
             return f"{borough}, block {self.block}, lot {self.lot}"
@@ -104,8 +103,6 @@ class PropertySnapshot(models.Model):
 
 
 class ChangeKind(models.TextChoices):
-    """The kind of a change of a property."""
-
     OWNERSHIP_TRANSFER = "ownership_transfer", "ownership transfer"
     LIEN_FILING = "lien_filing", "lien"
     DEED_CHANGE = "deed_change", "deed change"

@@ -1,5 +1,3 @@
-from typing import ClassVar
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -33,36 +31,13 @@ class RemovalState(models.TextChoices):
 
 
 ENDED = (RemovalState.REJECTED, RemovalState.WITHDRAWN)
+_STOPS = (RemovalState.NEEDS_PERSON, RemovalState.WITHDRAWN)
 MOVES: dict[str, tuple[RemovalState, ...]] = {
-    RemovalState.PENDING: (
-        RemovalState.SUBMITTED,
-        RemovalState.NEEDS_PERSON,
-        RemovalState.WITHDRAWN,
-    ),
-    RemovalState.SUBMITTED: (
-        RemovalState.AWAITING,
-        RemovalState.REMOVED,
-        RemovalState.NEEDS_PERSON,
-        RemovalState.WITHDRAWN,
-    ),
-    RemovalState.AWAITING: (
-        RemovalState.REMOVED,
-        RemovalState.NEEDS_PERSON,
-        RemovalState.WITHDRAWN,
-    ),
-    RemovalState.NEEDS_PERSON: (
-        RemovalState.PENDING,
-        RemovalState.SUBMITTED,
-        RemovalState.AWAITING,
-        RemovalState.REMOVED,
-        RemovalState.REJECTED,
-        RemovalState.WITHDRAWN,
-    ),
-    RemovalState.REMOVED: (
-        RemovalState.PENDING,
-        RemovalState.NEEDS_PERSON,
-        RemovalState.WITHDRAWN,
-    ),
+    RemovalState.PENDING: (RemovalState.SUBMITTED, *_STOPS),
+    RemovalState.SUBMITTED: (RemovalState.AWAITING, RemovalState.REMOVED, *_STOPS),
+    RemovalState.AWAITING: (RemovalState.REMOVED, *_STOPS),
+    RemovalState.NEEDS_PERSON: tuple(set(RemovalState) - {RemovalState.NEEDS_PERSON}),
+    RemovalState.REMOVED: (RemovalState.PENDING, *_STOPS),
     RemovalState.REJECTED: (RemovalState.PENDING,),
     RemovalState.WITHDRAWN: (),
 }
@@ -88,9 +63,6 @@ class RemovalRequest(models.Model):
 
     `services.removals.moves` is the only writer of its state.
     """
-
-    State: ClassVar[type[RemovalState]] = RemovalState
-    Step: ClassVar[type[RemovalStep]] = RemovalStep
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="removal_requests", db_index=False

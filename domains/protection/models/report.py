@@ -44,5 +44,4 @@ class Report(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of the downloaded file."""
         return f"protection-report-{self.first_day}-{self.last_day}.pdf"

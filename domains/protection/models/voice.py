@@ -8,14 +8,7 @@ from django.db.models.functions import Now
 from tailrace.domains.protection.models.stored_file import StoredFile
 
 
-class VoiceEnrolment(models.Model):
-    """A sample of a person's own voice, with which recordings are compared."""
-
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="voice_enrolments", db_index=False
-    )
-    file = models.OneToOneField(StoredFile, models.PROTECT, related_name="voice_enrolment")
-    seconds = models.FloatField()
+class UploadedVoice(models.Model):
     content_hash = models.TextField(
         default="",
         db_default="",
@@ -25,6 +18,19 @@ class VoiceEnrolment(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        abstract = True
+
+
+class VoiceEnrolment(UploadedVoice):
+    """A sample of a person's own voice, with which recordings are compared."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="voice_enrolments", db_index=False
+    )
+    file = models.OneToOneField(StoredFile, models.PROTECT, related_name="voice_enrolment")
+    seconds = models.FloatField()
+
+    class Meta:
         indexes = [models.Index(fields=["user", "id"], name="tailrace_enrolment_user")]
 
     def __str__(self) -> str:
@@ -32,7 +38,6 @@ class VoiceEnrolment(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of the downloaded file."""
         return f"voice-{self.pk}.wav"
 
 
@@ -50,7 +55,7 @@ class RecordingState(models.TextChoices):
     BROKEN = "broken"
 
 
-class Recording(models.Model):
+class Recording(UploadedVoice):
     """A recording that is compared with the enrolled voices of its user."""
 
     State: ClassVar[type[RecordingState]] = RecordingState
@@ -60,18 +65,11 @@ class Recording(models.Model):
     )
     file = models.OneToOneField(StoredFile, models.PROTECT, related_name="recording")
     name = models.TextField(help_text="of the file, as it was sent")
-    content_hash = models.TextField(
-        default="",
-        db_default="",
-        editable=False,
-        help_text="SHA-256 of the file: a file that is sent again is the same",
-    )
     state = models.TextField(choices=RecordingState.choices, default=RecordingState.PENDING)
     reason = models.TextField(default="", blank=True, help_text="why it is broken or unknown")
     score = models.FloatField(null=True, blank=True, help_text="of the most similar voice, to 1")
     model_name = models.TextField(default="", blank=True, help_text="what gave the score")
     model_version = models.TextField(default="", blank=True)
-    created_at = models.DateTimeField(db_default=Now())
     compared_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -89,5 +87,4 @@ class Recording(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of the downloaded file."""
         return self.name or f"recording-{self.pk}.wav"

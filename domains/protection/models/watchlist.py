@@ -7,8 +7,6 @@ from tailrace.net.encryption import DecryptionError, decrypt
 
 
 class Kind(models.TextChoices):
-    """The kind of a watched value."""
-
     EMAIL = "email", "email address"
     PHONE = "phone", "phone number"
     DOMAIN = "domain", "domain"

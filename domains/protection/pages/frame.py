@@ -38,7 +38,7 @@ def live_part(
 
 def _tabs(request: PersonRequest) -> list[dict[str, Any]]:
     """Return the title and URL of each tab, and whether it belongs to the shown page."""
-    links = [(tab.title, reverse(f"protection:{tab.view}")) for tab in TABS]
+    links = [(tab.capitalize(), reverse(f"protection:{tab}")) for tab in TABS]
     below = [address for _title, address in links if request.path.startswith(address)]
     current = max(below, key=len, default="")
     return [

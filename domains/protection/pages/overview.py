@@ -1,13 +1,15 @@
-"""The first page: alerts with advice, and the plan with its next scans."""
+"""The first page: alerts with advice, and the plan with its next scans; the request of a scan."""
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.protection.models import Alert, WatchlistItem
 from tailrace.domains.protection.pages.frame import show_page
-from tailrace.domains.protection.services.scanning.requests import OURS
+from tailrace.domains.protection.services.scanning.requests import OURS, ScanRefused, request_scan
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
 from tailrace.web.pages.frame import PersonRequest, for_person
@@ -28,9 +30,23 @@ def overview(request: PersonRequest) -> HttpResponse:
     return show_page(request, "tailrace/protection/overview.html", context)
 
 
+@require_POST
+@for_person
+def scan(request: PersonRequest) -> HttpResponse:
+    """Request the scan of the plan by the posted `handler`."""
+    try:
+        request_scan(request.user.pk, request.POST.get("handler", ""))
+    except ScanRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(
+            request, "The scan begins in a moment. You will be notified of new findings."
+        )
+    return redirect("protection:overview")
+
+
 def _plan(request: PersonRequest) -> dict[str, Any]:
-    """Return the subscription to a plan, and the next run of each of the plan's jobs of
-    protection."""
+    """Return the subscription to a plan, and the next runs of the plan's jobs of protection."""
     rows = PlanSubscription.objects.select_related("plan")
     subscription = rows.filter(account=request.user).first()
     if subscription is None:

@@ -14,18 +14,11 @@ from tailrace.domains.protection.models import Borough, PropertyChange, WatchedP
 from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.services.properties import watch
 from tailrace.domains.protection.services.properties.advice import advice
-from tailrace.domains.protection.services.properties.places import (
-    InvalidPlace,
-    Place,
-    address_of,
-    lot_of,
-)
+from tailrace.domains.protection.services.properties.places import InvalidPlace, place_of
 from tailrace.domains.protection.services.properties.save import MAX_DOCUMENTS
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page
-
-BOTH = "Send either an address, or block and lot: empty the fields of the other."
 
 
 class PropertyForm(PageForm, forms.Form):
@@ -48,18 +41,6 @@ class PropertyForm(PageForm, forms.Form):
         help_text="Block and lot are on the tax bill. They are more exact than an address.",
     )
     lot = forms.IntegerField(required=False, label="Lot")
-
-    def place(self) -> Place:
-        """Return the place that was entered. Raises InvalidPlace."""
-        data = self.cleaned_data
-        by_lot = data["block"] is not None or data["lot"] is not None
-        if not by_lot:
-            return address_of(
-                data["borough"], data["street_number"], data["street_name"], data["unit"]
-            )
-        if data["street_number"] or data["street_name"] or data["unit"]:
-            raise InvalidPlace("block", BOTH)
-        return lot_of(data["borough"], data["block"], data["lot"])
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -108,12 +89,11 @@ def _find_property(request: PersonRequest, id: int) -> WatchedProperty:
 
 
 def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
-    """Add the form's property and return it. If the input is wrong, add the error to the form and
-    return None."""
+    """Add and return the form's property, or add the error to the form and return None."""
     try:
-        return watch.add(user.pk, form.place())[0]
+        return watch.add(user.pk, place_of(**form.cleaned_data))
     except InvalidPlace as error:
-        form.add_error(error.field, sentence(error.message))
+        form.add_error(error.field, sentence(error))
     except watch.TooManyProperties as error:
         form.add_error(None, str(error))
     return None

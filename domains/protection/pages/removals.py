@@ -15,6 +15,7 @@ from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.services.removals import board, decisions
 from tailrace.domains.protection.services.removals.brokers import Broker
 from tailrace.domains.protection.services.removals.person import Person, decrypted
+from tailrace.environment.field_errors import field_errors
 from tailrace.net.encryption import DecryptionError
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.web.accounts import budget
@@ -24,7 +25,6 @@ from tailrace.web.pages.lists import list_page
 
 START_COST = 5
 """The cost of starting removals in ordinary requests."""
-LAST_CHANGES = 50
 ACTIONS = {
     "done": (decisions.done, "Noted. We will check whether the broker still lists you."),
     "withdraw": (decisions.withdraw, "The request is withdrawn, and your data in it is deleted."),
@@ -61,9 +61,8 @@ class StartForm(PageForm, forms.Form):
             try:
                 cleaned["person"] = Person(**{name: cleaned[name] for name in Person.model_fields})
             except ValidationError as error:
-                for each in error.errors():
-                    message = str(each["msg"]).removeprefix("Value error, ")
-                    self.add_error(str(each["loc"][0]), sentence(message))
+                for each in field_errors(error, cleaned):
+                    self.add_error(str(each.path[0]), sentence(each.detail))
         return cleaned
 
 
@@ -102,7 +101,7 @@ def removal(request: PersonRequest, id: int) -> HttpResponse:
         **card,
         "is_served": _is_served(request),
         "fields": _fields(row, card["broker"]),
-        "changes": row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES],
+        "changes": board.history_of(row),
     }
     return show_page(request, "tailrace/protection/removals/removal.html", context)
 

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.files.storage import open_file
+from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Report
 from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.services.reports.period import (
@@ -32,14 +32,11 @@ from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.lists import list_page, live_response
-from tailrace.web.uploads.download import download_response
 
 DOWNLOAD_COST = 2
 
 
 class PeriodForm(PageForm, forms.Form):
-    """The days of a report."""
-
     first_day = forms.DateField(
         label="From", widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d")
     )
@@ -88,10 +85,7 @@ def reports_list(request: PersonRequest) -> HttpResponse:
 def download(request: PersonRequest, id: int) -> FileResponse:
     """Return the PDF of one of the user's own reports."""
     report = get_object_or_404(Report.objects.select_related("file"), pk=id, user=request.user)
-    try:
-        return download_response(open_file(report.file), report.file_name, "application/pdf")
-    except FileNotFoundError:
-        raise Http404 from None
+    return storage.download(report, Http404(), "application/pdf")
 
 
 def _empty_form(today: date) -> PeriodForm:

@@ -9,7 +9,6 @@ from tailrace.domains.protection.pages import (
     properties,
     removals,
     reports,
-    scan,
     voices,
     watchlist,
 )
@@ -17,7 +16,7 @@ from tailrace.domains.protection.pages import (
 app_name = "protection"
 urlpatterns = [
     path("protection/", overview.overview, name="overview"),
-    path("protection/scan", scan.scan, name="scan"),
+    path("protection/scan", overview.scan, name="scan"),
     path("protection/watchlist", watchlist.watchlist, name="watchlist"),
     path("protection/watchlist/<int:id>/<str:action>", watchlist.change_item, name="change_item"),
     path("protection/exposures", exposures.exposures, name="exposures"),

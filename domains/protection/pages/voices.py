@@ -8,7 +8,7 @@ from django.http import FileResponse, Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from tailrace.domains.protection.files.storage import open_file
+from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.services.voices import uploads
@@ -18,7 +18,6 @@ from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.lists import list_page, live_response
-from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST
 from tailrace.web.uploads.page import errors_in, upload_page
 
@@ -79,17 +78,15 @@ def download(request: PersonRequest, kind: str, id: int) -> FileResponse:
     if kind not in KINDS:
         raise Http404
     row = get_object_or_404(KINDS[kind].objects.select_related("file"), pk=id, user=request.user)
-    try:
-        return download_response(open_file(row.file), row.file_name)
-    except FileNotFoundError:
-        raise Http404 from None
+    return storage.download(row, Http404())
 
 
 @require_POST
 @for_person
 def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
-    """Delete a voice or a recording with its file."""
-    if kind not in KINDS or not uploads.delete(KINDS[kind], request.user.pk, [id]):
+    if kind not in KINDS or not storage.delete_owners(
+        KINDS[kind].objects.filter(user=request.user, pk=id)
+    ):
         raise Http404
     messages.success(request, "The file is deleted.")
     return redirect("protection:voices")
@@ -99,10 +96,8 @@ def _recordings(request: PersonRequest) -> str:
     user_recordings = Recording.objects.filter(user=request.user)
     rows, older = list_page(request, user_recordings)
     under_way = user_recordings.filter(state=Recording.State.PENDING).exists()
-    context, template = (
-        {"recordings": rows, "older": older},
-        "tailrace/protection/recordings_list.html",
-    )
+    context = {"recordings": rows, "older": older}
+    template = "tailrace/protection/recordings_list.html"
     return live_part(request, template, context, "recordings_list", under_way=under_way)
 
 

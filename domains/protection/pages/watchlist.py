@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from tailrace.domains.protection.models import Kind, WatchlistItem
 from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.services.watchlist import items
-from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH
+from tailrace.domains.protection.services.watchlist.values import MAX_LENGTH, InvalidValue
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page
@@ -25,8 +25,6 @@ ACTIONS = {
 
 
 class ItemForm(PageForm, forms.Form):
-    """A value to watch."""
-
     kind = forms.ChoiceField(choices=Kind.choices, label="What it is")
     value = forms.CharField(
         max_length=MAX_LENGTH,
@@ -54,7 +52,6 @@ def watchlist(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Remove, pause or resume a value."""
     if action not in ACTIONS:
         raise Http404
     item = get_object_or_404(WatchlistItem, user=request.user, pk=id)
@@ -68,11 +65,10 @@ def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
 
 @sensitive_variables()
 def _add(user: User, form: ItemForm) -> bool:
-    """Add the form's value and return True. If the value is wrong, add the error to the form and
-    return False."""
+    """Add the form's value and return True, or add the error to the form and return False."""
     try:
         items.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
-    except items.InvalidValue as error:
+    except InvalidValue as error:
         form.add_error("value", str(error))
     except items.TooManyItems as error:
         form.add_error(None, str(error))

@@ -39,8 +39,16 @@ SeverityFilter = filters.column_filter("severity", _severities)
 ExposureState = filters.column_filter("state", lambda: Exposure.State.choices)
 
 
+def _fields(*lines: str | tuple[str, ...]) -> Any:
+    """Return fieldsets with one group: a field, or several fields, per line."""
+    return ((None, {"fields": lines}),)
+
+
 class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Base of the lists: they are read-only, and no index serves their filters."""
+
+    list_select_related: tuple[str, ...] = ("user",)
+    created = rendering.time_column("created_at")
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"severity", "state"} & params.keys())
@@ -53,20 +61,15 @@ class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 @admin.register(Alert)
 class AlertAdmin(ListAdmin):
     list_display = ("id", "user", "kind", "source", "level", "raised", "announced")
-    list_select_related = ("user",)
     list_filter = (SeverityFilter,)
     raised, announced = rendering.time_column("raised_at"), rendering.time_column("announced_at")
-    fieldsets = (
-        (None, {"fields": (("user", "level"), ("kind", "source"), ("raised", "announced"))}),
-    )
+    fieldsets = _fields(("user", "level"), ("kind", "source"), ("raised", "announced"))
 
 
 @admin.register(WatchlistItem)
 class WatchlistItemAdmin(ListAdmin):
     list_display = ("id", "user", "kind", "masked", "active", "created")
-    list_select_related = ("user",)
-    created = rendering.time_column("created_at")
-    fieldsets = ((None, {"fields": (("user", "active"), ("kind", "masked"), "created")}),)
+    fieldsets = _fields(("user", "active"), ("kind", "masked"), "created")
 
 
 @admin.register(Exposure)
@@ -75,9 +78,7 @@ class ExposureAdmin(ListAdmin):
     list_select_related = ("user", "item", "breach")
     list_filter = (ExposureState, SeverityFilter)
     first, moved = rendering.time_column("first_at"), rendering.time_column("moved_at")
-    fieldsets = (
-        (None, {"fields": (("user", "value"), ("breach", "level"), "state", ("first", "moved"))}),
-    )
+    fieldsets = _fields(("user", "value"), ("breach", "level"), "state", ("first", "moved"))
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
         """Note on each row whether the user may see the watched value."""
@@ -98,6 +99,7 @@ class ExposureAdmin(ListAdmin):
 @admin.register(Breach)
 class BreachAdmin(ListAdmin):
     list_display = ("id", "source", "name", "title", "domain", "breached_on", "accounts", "added")
+    list_select_related = ()
     added, modified = rendering.time_column("added_at"), rendering.time_column("modified_at")
     fieldsets = (
         (None, {"fields": (("source", "name"), ("title", "domain"), ("breached_on", "accounts"))}),
@@ -110,17 +112,8 @@ class ReportAdmin(ListAdmin):
     list_display = ("id", "user", "first_day", "last_day", "size", "is_cut", "generated")
     list_select_related = ("user", "file")
     generated = rendering.time_column("generated_at")
-    fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    ("user", "size"),
-                    ("first_day", "last_day", "time_zone"),
-                    ("generated", "is_cut"),
-                )
-            },
-        ),
+    fieldsets = _fields(
+        ("user", "size"), ("first_day", "last_day", "time_zone"), ("generated", "is_cut")
     )
 
     @display(description="size")
@@ -133,8 +126,7 @@ class WatchedPropertyAdmin(ListAdmin):
     """The properties that accounts watch, and when they were scanned. Addresses are not shown."""
 
     list_display = ("id", "user", "source", "area", "place", "scanned", "concerned", "created")
-    list_select_related = ("user",)
-    scanned, created = rendering.time_column("scanned_at"), rendering.time_column("created_at")
+    scanned = rendering.time_column("scanned_at")
     concerned = rendering.time_column("concerned_at", "named by a feed")
     fieldsets = (
         (None, {"fields": (("user", "source"), ("area", "place"), ("documents", "records"))}),
@@ -168,26 +160,15 @@ class PropertyChangeAdmin(ListAdmin):
     list_select_related = ("property",)
     list_filter = (SeverityFilter,)
     noticed = rendering.time_column("noticed_at")
-    fieldsets = ((None, {"fields": (("property", "noticed"), ("kind", "level"), "document_id")}),)
+    fieldsets = _fields(("property", "noticed"), ("kind", "level"), "document_id")
 
 
 @admin.register(Recording)
 class RecordingAdmin(ListAdmin):
     list_display = ("id", "user", "status", "likeness", "made_by", "created", "compared")
-    list_select_related = ("user",)
-    created, compared = rendering.time_column("created_at"), rendering.time_column("compared_at")
-    fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    ("user", "status"),
-                    ("likeness", "made_by"),
-                    "reason",
-                    ("created", "compared"),
-                )
-            },
-        ),
+    compared = rendering.time_column("compared_at")
+    fieldsets = _fields(
+        ("user", "status"), ("likeness", "made_by"), "reason", ("created", "compared")
     )
 
     @display(description="state", label={"broken": "danger", "matched": "success"})

@@ -1,33 +1,13 @@
 """The links to protection in the page menu, and the tabs above the pages of protection."""
 
-from dataclasses import dataclass
-
 from tailrace.web.pages.menu import AdminLink, AdminSection, PageLink
 
 PAGE_LINKS = [PageLink("Protection", "protection:overview")]
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A link above every page of protection."""
-
-    title: str
-    view: str
-    """The name of the tab's URL in this domain. The tab is current on this page and the pages below
-    it."""
-
-
-TABS = [
-    Tab("Overview", "overview"),
-    Tab("Watchlist", "watchlist"),
-    Tab("Exposures", "exposures"),
-    Tab("Passwords", "passwords"),
-    Tab("Properties", "properties"),
-    Tab("Voices", "voices"),
-    Tab("Reports", "reports"),
-    Tab("Removals", "removals"),
-]
-"""To add a tab, add a line here."""
+TABS = "overview watchlist exposures passwords properties voices reports removals".split()
+"""The names of the URLs of the tabs above every page of protection. A tab is current on its page
+and the pages below it."""
 
 ADMIN_MENU = AdminSection(
     "Protection",

@@ -1,6 +1,7 @@
 """The card of protection on the overview: scans by plan, missing settings, providers, and parked
 removals."""
 
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from django.urls import NoReverseMatch, reverse
@@ -8,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from tailrace.db import clock
 from tailrace.db.query import database_now, query
 from tailrace.domains.protection.models import RemovalRequest, RemovalState
-from tailrace.domains.protection.platform import unset
+from tailrace.domains.protection.platform import checks
 from tailrace.domains.protection.services.scanning.requests import OURS
 from tailrace.jobs.models import Breaker, Bucket
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
@@ -45,15 +46,12 @@ class Protection(Panel):
         }
 
     def _parked_list(self) -> str:
-        """Return the URL of the list of parked removals; an empty string if the user may not open
-        it."""
-        if not self.user.has_perm("tailrace_protection.view_removalrequest"):
-            return ""
-        try:
-            page = reverse("admin:tailrace_protection_removalrequest_changelist")
-            return f"{page}?state=needs_person"
-        except NoReverseMatch:
-            return ""
+        """Return the URL of the list of parked removals, if the user may open it."""
+        if self.user.has_perm("tailrace_protection.view_removalrequest"):
+            with suppress(NoReverseMatch):
+                page = reverse("admin:tailrace_protection_removalrequest_changelist")
+                return f"{page}?state=needs_person"
+        return ""
 
 
 # Due jobs are read with the index of due jobs, schedules with the index of their next runs.
@@ -86,29 +84,27 @@ def scans_by_plan() -> list[dict[str, Any]]:
     handlers = sorted({row.handler for row in rows})
     waiting = query(_WAITING, handlers=handlers, limit=MAX_COUNT) if rows else []
     late = {(plan, handler): (count, seconds) for plan, handler, count, seconds in waiting}
-    lines = []
-    for row in rows:
-        count, seconds = late.get((row.plan_id, row.handler), (0, None))
-        lines.append({"job": row, "due": count, "late": seconds})
-    return lines
+    delays = (late.get((row.plan_id, row.handler), (0, None)) for row in rows)
+    return [
+        {"job": row, "due": count, "late": seconds}
+        for row, (count, seconds) in zip(rows, delays, strict=True)
+    ]
 
 
 def missing_settings() -> list[dict[str, Any]]:
     """Return the settings that are missing for scans, with the subscribed plans that need them."""
     lines = [
-        {"missing": setting, "plans": unset.plans_with_scan(setting.handler)}
-        for setting in unset.unset()
+        {"missing": setting, "plans": checks.plans_with_scan(setting.handler)}
+        for setting in checks.missing_settings()
     ]
     return [line for line in lines if line["plans"]]
 
 
 def providers() -> list[dict[str, Any]]:
-    """Return the providers that were queried recently, each with its breaker and its remaining
-    budget."""
+    """Return the providers that were queried recently, with their breakers and budgets."""
     now = database_now()
-    breakers = {
-        row.name: row for row in Breaker.objects.filter(name__startswith=PROVIDERS)[:MAX_ROWS]
-    }
+    rows = Breaker.objects.filter(name__startswith=PROVIDERS)
+    breakers = {row.name: row for row in rows[:MAX_ROWS]}
     buckets = Bucket.objects.filter(name__startswith=PROVIDERS, name__endswith=BUDGET)
     budgets = {row.name.removesuffix(BUDGET): row for row in buckets.order_by("name")[:MAX_ROWS]}
     return [

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.domains.protection.event_types import SOURCE, AlertEvent
+from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import (
     Alert,
     AlertPause,
@@ -15,8 +16,6 @@ from tailrace.domains.protection.models import (
     WatchedProperty,
     WatchlistItem,
 )
-from tailrace.domains.protection.services.reports import generate
-from tailrace.domains.protection.services.voices import uploads
 from tailrace.events.privacy.erase import erase
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.web.accounts.personal_data import BATCH, PersonalData
@@ -43,10 +42,10 @@ class Removals(PersonalData):
     def delete(self, user: User) -> int:
         with transaction.atomic():
             rows = RemovalRequest.objects.select_for_update().filter(user=user)
-            batch = list(rows.order_by("pk")[:BATCH])
-            if job_ids := [row.job_id for row in batch if row.job_id is not None]:
+            batch = dict(rows.order_by("pk").values_list("pk", "job_id")[:BATCH])
+            if job_ids := [job_id for job_id in batch.values() if job_id is not None]:
                 cancel(job_ids, reason="the account was deleted")
-            return RemovalRequest.objects.filter(pk__in=[row.pk for row in batch]).delete()[0]
+            return RemovalRequest.objects.filter(pk__in=batch).delete()[0]
 
 
 class Properties(PersonalData):
@@ -59,16 +58,13 @@ class Reports(PersonalData):
     """Your protection reports."""
 
     def delete(self, user: User) -> int:
-        reports = Report.objects.filter(user=user).values_list("pk", flat=True)
-        return generate.delete(list(reports[:BATCH]))
+        return storage.delete_owners(Report.objects.filter(user=user)[:BATCH])
 
 
 class Voices(PersonalData):
     """Your enrolled voices and your recordings."""
 
     def delete(self, user: User) -> int:
-        deleted = 0
-        for model in (VoiceEnrolment, Recording):
-            rows = model._default_manager.filter(user=user).values_list("pk", flat=True)
-            deleted += uploads.delete(model, user.pk, list(rows[:BATCH]))
-        return deleted
+        voices = VoiceEnrolment.objects.filter(user=user)[:BATCH]
+        recordings = Recording.objects.filter(user=user)[:BATCH]
+        return storage.delete_owners(voices) + storage.delete_owners(recordings)

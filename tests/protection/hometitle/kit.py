@@ -24,7 +24,7 @@ def premium(user: User) -> PlanSubscription:
 
 
 def add(user: User, place: Place = LOT) -> WatchedProperty:
-    return watch.add(user.pk, place)[0]
+    return watch.add(user.pk, place)
 
 
 def request_scan(user: User, **payload: object) -> Job:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import PropertyChange, PropertySnapshot
-from tailrace.domains.protection.services.properties import save
+from tailrace.domains.protection.services.properties import compare
 from tailrace.domains.protection.services.properties.names import normalised
 from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import add, alerts, changes
@@ -146,7 +146,7 @@ def test_kinds_and_severities(
 def test_a_lien_whose_amount_is_corrected_is_one_change_that_got_worse(
     bought: SodaServer, ann: User, scan: Scan, monkeypatch
 ) -> None:
-    monkeypatch.setattr(save, "LIEN_CRITICAL_AMOUNT", 5000)
+    monkeypatch.setattr(compare, "LIEN_CRITICAL_AMOUNT", 5000)
     bought.deed("2021", ["A BANK"], ["SMITH, JOHN"], type="MTGE", amount=500)
     scan(ann)
     bought.rows[MASTER][-1]["document_amt"] = 50_000

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django.fixtures import Settings
 
-from tailrace.domains.protection.handlers import hometitle_monitor
+from tailrace.domains.protection.handlers import hometitle
 from tailrace.domains.protection.models import DeedFeed, WatchedProperty
 from tailrace.domains.protection.services.properties.places import address_of, lot_of
 from tailrace.domains.protection.services.providers import soda as provider
@@ -143,7 +143,7 @@ def test_many_changes_are_read_in_pieces_and_none_is_lost(
     run_jobs: Callable[..., int], clock: Any,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(provider, "PAGE_ROWS", 7)
-    monkeypatch.setattr(hometitle_monitor, "PAGES", 2)
+    monkeypatch.setattr(hometitle, "PAGES", 2)
     rows = [add(ann, lot_of(3, 100 + number, 20)) for number in range(40)]
     for number in range(40):
         watched.deed(f"2021{number:04d}", ["A"], block=100 + number, recorded="2021-05-01")

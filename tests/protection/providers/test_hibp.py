@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from tailrace.config.platform_settings.variables import PlatformSettings
 from tailrace.domains.protection.models import Kind
 from tailrace.domains.protection.services.providers import hibp as client
-from tailrace.domains.protection.services.providers.plain_text import plain_text
+from tailrace.domains.protection.services.providers.hibp import plain_text
 from tailrace.domains.protection.services.providers.source import ValueNotAccepted, all_sources
 from tailrace.domains.protection.settings import ProtectionSettings
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses

@@ -186,7 +186,7 @@ def test_an_account_has_three_voices_and_so_many_recordings(ann, settings, run_j
 def test_files_go_with_their_rows_and_the_account(ann, run_jobs, protection_folder: Any) -> None:
     voice = uploads.enrol(ann, GOOD)
     uploads.record(ann, GOOD, "a.wav")
-    assert uploads.delete(VoiceEnrolment, ann.pk, [voice.pk]) == 1
+    assert storage.delete_owners(VoiceEnrolment.objects.filter(pk=voice.pk)) == 1
     run_jobs(storage.HANDLER)
     assert len(files_in(protection_folder)) == 1
     request_deletion(ann)

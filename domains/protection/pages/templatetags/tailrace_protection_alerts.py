@@ -9,41 +9,23 @@ from tailrace.domains.protection.alerts import texts
 from tailrace.domains.protection.models import Alert
 
 register = template.Library()
+register.filter("severity_words", texts.severity_words)
 
 
-def _field(alert: Alert | Mapping[str, Any], name: str, default: Any) -> Any:
-    if isinstance(alert, Alert):
-        return getattr(alert, name)
-    return alert.get(name, default)
+def _fields(alert: Alert | Mapping[str, Any]) -> Mapping[str, Any]:
+    return vars(alert) if isinstance(alert, Alert) else alert
 
 
 @register.filter
-def alert_title(alert: Alert | Mapping[str, Any]) -> str:
-    """Return the title, in one line."""
-    return texts.text_of(_field(alert, "kind", "")).title
+def alert_text(alert: Alert | Mapping[str, Any]) -> texts.AlertText:
+    return texts.text_of(_fields(alert).get("kind", ""))
 
 
 @register.filter
 def alert_names(alert: Alert | Mapping[str, Any]) -> str:
     """Return the names in the alert, such as leaks, or an empty string."""
-    return texts.names_of(_field(alert, "kind", ""), _field(alert, "details", {}))
-
-
-@register.filter
-def alert_to_do(alert: Alert | Mapping[str, Any]) -> str:
-    """Return what the user should do."""
-    return texts.text_of(_field(alert, "kind", "")).to_do
-
-
-@register.filter
-def alert_path(alert: Alert | Mapping[str, Any]) -> str:
-    """Return the path of the page where the user can do it."""
-    return texts.text_of(_field(alert, "kind", "")).path
-
-
-@register.filter
-def severity_words(severity: int) -> str:
-    return texts.severity_words(severity)
+    fields = _fields(alert)
+    return texts.names_of(fields.get("kind", ""), fields.get("details", {}))
 
 
 @register.filter

@@ -7,8 +7,6 @@ from tailrace.domains.protection.models import ChangeKind, Severity
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The texts for a kind of change."""
-
     title: str
     to_do: str
 
@@ -41,7 +39,6 @@ _CRITICAL_LIEN = (
 
 
 def advice(kind: str, severity: int) -> Advice:
-    """Return the texts for a change of this kind and severity."""
     words = _BY_KIND[ChangeKind(kind)]
     if kind == ChangeKind.LIEN_FILING and severity == Severity.CRITICAL:
         return Advice(words.title, _CRITICAL_LIEN)

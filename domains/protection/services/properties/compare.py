@@ -1,7 +1,7 @@
 """Compare the public records of a property with the last snapshot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from tailrace.domains.protection.models import ChangeKind, Severity
@@ -25,6 +25,9 @@ LIENS = ("MTGE", "M&CON", "MMTG", "CMTG", "SMTG", "FL", "AMFL", "FTL", "TLS", "J
 """Mortgages, federal liens, tax lien sales, judgments, common charges."""
 TAXES = ("RPTT", "RETT", "RPTT&RET", "AMTX", "ATL", "AMTL", "DTL", "RTXL")
 """Returns of transfer taxes, and changes of tax liens."""
+
+LIEN_CRITICAL_AMOUNT = 100_000
+"""Dollars from which a new lien is critical; a smaller one is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,12 @@ def merged(old: Documents, new: Documents, most: int) -> dict[str, Document]:
     for id in old.keys() & new.keys():
         before, now = old[id], new[id]
         if before.grantees and not now.grantees and not now.grantors:
-            together[id] = Document(
-                id, now.type, now.recorded, now.dated, now.amount, before.grantors, before.grantees
-            )
+            together[id] = replace(now, grantors=before.grantors, grantees=before.grantees)
     newest = sorted(together.values(), key=lambda document: document.order)[-most:]
     return {document.id: document for document in newest}
 
 
-def compare(
-    old: Documents, new: Documents, *, critical_amount: int, complete: bool = True
-) -> list[Change]:
+def compare(old: Documents, new: Documents, *, complete: bool) -> list[Change]:
     """Return the changes in `new`, the oldest document first.
 
     `complete=False`: the snapshot has only the newest documents. Older documents are then not new.
@@ -79,7 +78,7 @@ def compare(
             changes.append(_deed_change(document, deeds))
             deeds = [each for each in deeds if each.id != document.id] + [document]
             deeds.sort(key=lambda each: each.order)
-        elif (change := _other_change(document, critical_amount)) is not None:
+        elif (change := _other_change(document)) is not None:
             changes.append(change)
     return changes
 
@@ -100,9 +99,9 @@ def _owners(deeds: list[Document]) -> tuple[str, ...]:
     return next((deed.grantees for deed in reversed(deeds) if deed.grantees), ())
 
 
-def _other_change(document: Document, critical_amount: int) -> Change | None:
+def _other_change(document: Document) -> Change | None:
     if document.type in LIENS:
-        is_large = (document.dollars or Decimal(0)) >= critical_amount
+        is_large = (document.dollars or Decimal(0)) >= LIEN_CRITICAL_AMOUNT
         severity = Severity.CRITICAL if is_large else Severity.WARNING
         return Change(document, ChangeKind.LIEN_FILING, severity)
     if document.type in TAXES:

@@ -59,8 +59,6 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A source's answer for a place."""
-
     documents: Mapping[str, Document]
     complete: bool = True
     """False if the place has more documents than requested; then these are the newest."""

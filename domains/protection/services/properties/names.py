@@ -22,8 +22,7 @@ def normalised(name: str) -> str:
 
 
 def as_written(names: list[str]) -> tuple[str, ...]:
-    """Return the distinct names of a list as they are spelled, in the order of their normalised
-    forms."""
+    """Return the distinct names as they are spelled, in the order of their normalised forms."""
     by_key: dict[str, str] = {}
     for name in names:
         text = " ".join(name.split())[:MOST_CHARACTERS]

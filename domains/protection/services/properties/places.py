@@ -9,19 +9,11 @@ _STREET = re.compile(r"[A-Z0-9][A-Z0-9 '&/-]{0,79}")
 _UNIT = re.compile(r"[A-Z0-9][A-Z0-9 /-]{0,19}")
 _UNIT_WORD = re.compile(r"^(?:APARTMENT|APT|UNIT|SUITE|STE|NO)\b\s*")
 _ORDINAL = re.compile(r"\b([0-9]+)(?:ST|ND|RD|TH)\b")
-_ENDINGS = {
-    "STREET": "ST",
-    "AVENUE": "AVE",
-    "ROAD": "RD",
-    "BOULEVARD": "BLVD",
-    "PLACE": "PL",
-    "DRIVE": "DR",
-    "LANE": "LN",
-    "COURT": "CT",
-    "TERRACE": "TER",
-    "PARKWAY": "PKWY",
-    "SQUARE": "SQ",
-}
+_ENDINGS = dict(
+    pair.split(":")
+    for pair in "STREET:ST AVENUE:AVE ROAD:RD BOULEVARD:BLVD PLACE:PL DRIVE:DR LANE:LN COURT:CT"
+    " TERRACE:TER PARKWAY:PKWY SQUARE:SQ".split()
+)
 _DIRECTIONS = {"EAST": "E", "WEST": "W", "NORTH": "N", "SOUTH": "S"}
 _FULL_ENDING = {short: full for full, short in _ENDINGS.items()}
 _FULL_DIRECTION = {short: full for full, short in _DIRECTIONS.items()}
@@ -32,7 +24,7 @@ class InvalidPlace(ValueError):
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
-        self.field, self.message = field, message
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +80,24 @@ def address_of(borough: int, number: str, street: str, unit: str = "") -> Place:
     return Place(borough, street_number=plain_number, street_name=plain_street, unit=plain_unit)
 
 
+def place_of(
+    borough: int,
+    block: int | None,
+    lot: int | None,
+    street_number: str,
+    street_name: str,
+    unit: str,
+) -> Place:
+    """Return the lot or the address. Raises InvalidPlace, also if there is something of both."""
+    if block is None and lot is None:
+        return address_of(borough, street_number, street_name, unit)
+    if street_number or street_name or unit:
+        raise InvalidPlace(
+            "block", "send either an address, or block and lot: empty the fields of the other"
+        )
+    return lot_of(borough, block, lot)
+
+
 def full_street(street: str) -> str:
     """Return the normalised spelling of a street: `w 4th st` is `WEST 4 STREET`."""
     words = _ORDINAL.sub(r"\1", _plain(street)).split()
@@ -99,12 +109,10 @@ def full_street(street: str) -> str:
 
 
 def street_spellings(street: str) -> list[str]:
-    """Return the possible spellings of a normalised street in public records, the normalised one
-    first."""
+    """Return the spellings of a normalised street in public records, the normalised one first."""
     spellings = [street.split()]
-    spellings += [
-        [*words[:-1], _ENDINGS[words[-1]]] for words in spellings if words[-1] in _ENDINGS
-    ]
+    if (ending := _ENDINGS.get(spellings[0][-1])) is not None:
+        spellings.append([*spellings[0][:-1], ending])
     if len(spellings[0]) > 2:
         spellings += [
             [_DIRECTIONS[words[0]], *words[1:]] for words in spellings if words[0] in _DIRECTIONS
@@ -123,9 +131,7 @@ def _ordinal(number: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(
-        re.sub(r"[.,’]", lambda mark: {"’": "'"}.get(mark[0], " "), text).upper().split()
-    )
+    return " ".join(text.translate(str.maketrans(".,’", "  '")).upper().split())
 
 
 def _check_borough(borough: int) -> None:

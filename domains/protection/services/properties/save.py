@@ -1,7 +1,7 @@
 """Store a reading of a property, with its changes and the alerts about them."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,8 +29,6 @@ PAUSE = timedelta(hours=72)
 """Minimum time between two alerts of one kind about one property."""
 MAX_DOCUMENTS = 1000
 """Documents of a property that are watched; if there are more, the newest."""
-LIEN_CRITICAL_AMOUNT = 100_000
-"""Dollars from which a new lien is critical; a smaller one is a warning."""
 SHOWN_NAMES = 20
 
 
@@ -66,14 +64,11 @@ def save(row: WatchedProperty, reading: Reading, *, began: datetime, run: int) -
         return saved
 
 
-def documents_of(snapshot: PropertySnapshot) -> dict[str, Document]:
-    return {id: Document.from_json(id, fields) for id, fields in snapshot.documents.items()}
-
-
 def _store(
     row: WatchedProperty, snapshot: PropertySnapshot | None, reading: Reading, began: datetime
 ) -> Saved:
-    old = {} if snapshot is None else documents_of(snapshot)
+    stored = snapshot.documents if snapshot else {}
+    old = {id: Document.from_json(id, fields) for id, fields in stored.items()}
     documents = merged(old, reading.documents, MAX_DOCUMENTS)
     values: dict[str, Any] = {
         "watermark": reading.watermark or (snapshot.watermark if snapshot else ""),
@@ -88,27 +83,17 @@ def _store(
     PropertySnapshot.objects.update_or_create(property_id=row.pk, defaults=values)
     if snapshot is None:
         return Saved()
-    changes = _record(
-        row, _changes(old, documents, complete=snapshot.complete and reading.complete)
-    )
+    complete = snapshot.complete and reading.complete
+    changes = _record(row, compare(old, documents, complete=complete))
     alerts = raise_alerts(_findings(row, changes), PAUSE)
     return Saved(len(changes), len(alerts))
 
 
-def _changes(
-    old: Mapping[str, Document], documents: Mapping[str, Document], complete: bool
-) -> list[Change]:
-    return compare(old, documents, critical_amount=LIEN_CRITICAL_AMOUNT, complete=complete)
-
-
 def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:
     """Store the changes, once per document and kind; return the new and the corrected ones."""
-    recorded = {
-        (each.document_id, each.kind): each
-        for each in PropertyChange.objects.filter(
-            property=row.pk, document_id__in=[change.document.id for change in changes]
-        )
-    }
+    ids = [change.document.id for change in changes]
+    rows = PropertyChange.objects.filter(property=row.pk, document_id__in=ids)
+    recorded = {(each.document_id, each.kind): each for each in rows}
     new, corrected = [], []
     for change in changes:
         before = recorded.get((change.document.id, change.kind))
@@ -118,14 +103,8 @@ def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyCha
             "fingerprint": fingerprint(change.document),
         }
         if before is None:
-            new.append(
-                PropertyChange(
-                    property_id=row.pk,
-                    document_id=change.document.id,
-                    kind=change.kind,
-                    **values,
-                )
-            )
+            key = {"document_id": change.document.id, "kind": change.kind}
+            new.append(PropertyChange(property_id=row.pk, **key, **values))
         elif before.fingerprint != values["fingerprint"]:
             for name, value in values.items():
                 setattr(before, name, value)
@@ -147,15 +126,13 @@ def _details(change: Change) -> dict[str, Any]:
         "dated": document.dated[:10],
         "amount": document.amount,
     }
-    return {
-        **{name: text for name, text in texts.items() if text},
-        **{name: list(people[:SHOWN_NAMES]) for name, people in names.items() if people},
-        **{
-            f"more_{name}": len(people) - SHOWN_NAMES
-            for name, people in names.items()
-            if len(people) > SHOWN_NAMES
-        },
-    }
+    details: dict[str, Any] = {name: text for name, text in texts.items() if text}
+    for name, people in names.items():
+        if people:
+            details[name] = list(people[:SHOWN_NAMES])
+        if len(people) > SHOWN_NAMES:
+            details[f"more_{name}"] = len(people) - SHOWN_NAMES
+    return details
 
 
 def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[Finding]:
@@ -163,17 +140,10 @@ def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[F
     by_kind: defaultdict[str, list[PropertyChange]] = defaultdict(list)
     for change in changes:
         by_kind[change.kind].append(change)
-    return [
-        Finding(
-            row.user_id,
-            str(kind),
-            f"property:{row.pk}",
-            Severity(max(change.severity for change in group)),
-            {
-                "property": row.pk,
-                "changes": len(group),
-                "document": [change.document_id for change in group[:SHOWN_NAMES]],
-            },
-        )
-        for kind, group in by_kind.items()
-    ]
+    findings = []
+    for kind, group in by_kind.items():
+        severity = Severity(max(change.severity for change in group))
+        ids = [change.document_id for change in group[:SHOWN_NAMES]]
+        details = {"property": row.pk, "changes": len(group), "document": ids}
+        findings.append(Finding(row.user_id, str(kind), f"property:{row.pk}", severity, details))
+    return findings

@@ -70,8 +70,7 @@ class _WaitingLine:
         self.given_at = 0.0
 
     def count_without_token(self) -> int:
-        """Drop the callers that have given up; return how many of the others have no reserved
-        token."""
+        """Drop the callers that have given up; return how many others have no reserved token."""
         if any(caller.admitted.done() for caller in self.waiting):
             waiting = [caller for caller in self.waiting if not caller.admitted.done()]
             self.waiting.clear()
@@ -97,8 +96,7 @@ class _WaitingLine:
                 return
 
     def give_probe(self, state: BreakerState) -> None:
-        """Admit the first caller as a probe of the breaker; refuse the others until its result is
-        known."""
+        """Admit the first caller as a probe of the breaker, and refuse the others."""
         self.waiting.popleft().admitted.set_result(state)
         self.end(_breaker_open(self.provider, "its circuit breaker is half-open", 1.0))
 
@@ -171,11 +169,9 @@ def _reserve_tokens(
 
     `probe_state`: the state with a probe that was taken before and has had no token since.
     """
-    state = (
-        probe_state
-        if probe_state is not None and probe_state.probe
-        else breaker.check(provider.key)
-    )
+    state = probe_state
+    if state is None or not state.probe:
+        state = breaker.check(provider.key)
     if state.wait:
         return state, (), 0.0
     rate = provider.per_second * SHARE

@@ -17,8 +17,6 @@ Position = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A page of a change feed."""
-
     position: Position
     """The position for the next call, once this page is processed."""
     place_keys: frozenset[str] = frozenset()
@@ -36,7 +34,6 @@ class DeedSource:
     """The names of its change feeds."""
 
     def is_set(self) -> bool:
-        """Return whether the source is configured."""
         return True
 
     async def read(self, place: Place, most: int) -> Reading:
@@ -44,8 +41,7 @@ class DeedSource:
         raise NotImplementedError
 
     async def changes(self, feed: str, position: Position) -> FeedPage:
-        """Return the changes since this position. The first call returns only the position to begin
-        at."""
+        """Return the changes since this position; at first, only the position to begin at."""
         raise NotImplementedError
 
 

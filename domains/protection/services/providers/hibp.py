@@ -5,6 +5,7 @@ https://haveibeenpwned.com/API/v3
 
 from collections.abc import Sequence
 from datetime import date
+from html.parser import HTMLParser
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -14,62 +15,54 @@ from pydantic.types import AwareDatetime
 
 from tailrace.domains.protection.models import Kind
 from tailrace.domains.protection.services.providers.ask import Answer, Provider, ask
-from tailrace.domains.protection.services.providers.plain_text import plain_text
 from tailrace.domains.protection.services.providers.source import (
     FoundBreach,
     Source,
     ValueNotAccepted,
 )
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
-from tailrace.net.sanitize import one_line
+from tailrace.net.sanitize import one_line, printable
 
 USER_AGENT = "Tailrace identity protection"
 EMAIL_ADDRESSES = "Email addresses"
 """The class of data in a paste, as the service names it."""
 MANY_BYTES = 20_000_000
 """Limit for the list of all breaches."""
+LONGEST = 4000
+"""Maximum number of characters of the description of a breach."""
+_IGNORED_TAGS = ("script", "style")
 T = TypeVar("T")
+Params = Sequence[tuple[str, str]]
 
 _Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
-_Moment = Annotated[
-    AwareDatetime | None, BeforeValidator(lambda text: text or None), Field(default=None)
-]
+_EMPTY_IS_NONE = BeforeValidator(lambda text: text or None)
+_Moment = Annotated[AwareDatetime | None, _EMPTY_IS_NONE]
 
 
 class BreachModel(BaseModel):
     """A breach as the service describes it. Other fields are ignored."""
 
-    Name: Annotated[_Line, Field(min_length=1)]
-    Title: _Line = ""
-    Domain: _Line = ""
-    BreachDate: Annotated[date | None, BeforeValidator(lambda text: text or None)] = None
-    AddedDate: _Moment
-    ModifiedDate: _Moment
-    PwnCount: int | None = None
-    Description: str | None = ""
-    DataClasses: Annotated[list[_Line], Field(max_length=500)] = []
+    name: _Line = Field(alias="Name", min_length=1)
+    title: _Line = Field("", alias="Title")
+    domain: _Line = Field("", alias="Domain")
+    breached_on: Annotated[date | None, _EMPTY_IS_NONE] = Field(None, alias="BreachDate")
+    added_at: _Moment = Field(None, alias="AddedDate")
+    modified_at: _Moment = Field(None, alias="ModifiedDate")
+    accounts: int | None = Field(None, alias="PwnCount")
+    description: str | None = Field("", alias="Description")
+    data_classes: list[_Line] = Field([], alias="DataClasses", max_length=500)
 
     def to_breach(self) -> FoundBreach:
-        return FoundBreach(
-            name=self.Name,
-            title=self.Title or self.Name,
-            domain=self.Domain,
-            breached_on=self.BreachDate,
-            added_at=self.AddedDate,
-            modified_at=self.ModifiedDate,
-            data_classes=self.DataClasses,
-            description=plain_text(self.Description or ""),
-            accounts=self.PwnCount,
-        )
+        description = plain_text(self.description or "")
+        changes = {"title": self.title or self.name, "description": description}
+        return FoundBreach(**self.model_dump() | changes)
 
 
 class PasteModel(BaseModel):
-    """A paste that contains an address."""
-
     Source: Annotated[_Line, Field(min_length=1)]
     Id: Annotated[_Line, Field(min_length=1)]
     Title: _Line = ""
-    Date: _Moment
+    Date: _Moment = None
     EmailCount: int | None = None
 
     def to_breach(self) -> FoundBreach:
@@ -95,7 +88,7 @@ class HibpBreaches(Source):
     kinds = frozenset({Kind.EMAIL, Kind.PHONE, Kind.USERNAME})
 
     def why_not(self) -> str:
-        return _why_not()
+        return "" if settings.PROTECTION_HIBP_KEY else "PROTECTION_HIBP_KEY is not set"
 
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
         params = [("truncateResponse", "false")]
@@ -103,14 +96,11 @@ class HibpBreaches(Source):
         return [breach.to_breach() for breach in answer]
 
 
-class HibpPastes(Source):
+class HibpPastes(HibpBreaches):
     """Have I Been Pwned: pastes"""
 
     name = "hibp_pastes"
     kinds = frozenset({Kind.EMAIL})
-
-    def why_not(self) -> str:
-        return _why_not()
 
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
         return [paste.to_breach() for paste in await _ask_account("pasteaccount", value, _PASTES)]
@@ -118,15 +108,13 @@ class HibpPastes(Source):
 
 async def latest_breach() -> FoundBreach | None:
     """Return the newest breach, or None if there is none yet. Needs no key."""
-    answer = await ask(feed(), "/latestbreach", is_wrong=lambda each: _error_in(each, _BREACH))
-    return _BREACH.validate_json(answer.body).to_breach() if _is_document(answer) else None
+    breach = await _ask(feed(), "/latestbreach", _BREACH)
+    return breach.to_breach() if breach else None
 
 
 async def all_breaches() -> list[FoundBreach]:
     """Return all breaches that the service knows. Needs no key."""
-    answer = await ask(feed(), "/breaches", is_wrong=lambda each: _error_in(each, _BREACHES))
-    rows = _BREACHES.validate_json(answer.body) if _is_document(answer) else []
-    return [row.to_breach() for row in rows]
+    return [row.to_breach() for row in await _ask(feed(), "/breaches", _BREACHES) or ()]
 
 
 def account() -> Provider:
@@ -136,8 +124,7 @@ def account() -> Provider:
 
 
 def feed() -> Provider:
-    """Return the provider for requests without a key, which have a budget and a breaker of their
-    own."""
+    """Return the provider for requests without a key, with its own budget and breaker."""
     return Provider("hibp_feed", _url(), 5.0, {"user-agent": USER_AGENT}, max_bytes=MANY_BYTES)
 
 
@@ -145,43 +132,34 @@ def _url() -> str:
     return str(settings.PROTECTION_HIBP_URL).rstrip("/")
 
 
-def _why_not() -> str:
-    return "" if settings.PROTECTION_HIBP_KEY else "PROTECTION_HIBP_KEY is not set"
-
-
 async def _ask_account(
-    endpoint: str,
-    value: str,
-    adapter: TypeAdapter[list[T]],
-    params: Sequence[tuple[str, str]] = (),
+    endpoint: str, value: str, adapter: TypeAdapter[list[T]], params: Params = ()
 ) -> list[T]:
     """Return the service's entries for an account; an empty list if there are none."""
-    path = f"/{endpoint}/{quote(value, safe='')}"
     try:
-        answer = await ask(account(), path, params, is_wrong=lambda each: _error_in(each, adapter))
+        return await _ask(account(), f"/{endpoint}/{quote(value, safe='')}", adapter, params) or []
     except SourceRefuses as error:
-        if error.status == 400:
+        status = error.status
+        if status == 400:
             raise ValueNotAccepted("answered 400") from None
-        raise SourceRefuses(
-            f"answered {error.status}: check PROTECTION_HIBP_KEY",
-            source=error.source,
-            status=error.status,
-        ) from None
-    return adapter.validate_json(answer.body) if _is_document(answer) else []
+        reason = f"answered {status}: check PROTECTION_HIBP_KEY"
+        raise SourceRefuses(reason, source=error.source, status=status) from None
 
 
-def _is_document(answer: Answer) -> bool:
-    """Return whether the answer is a document. A 404 of the API means that the account has no
-    entries; a 404 of another server is an error."""
+async def _ask(
+    provider: Provider, path: str, adapter: TypeAdapter[T], params: Params = ()
+) -> T | None:
+    """Return the service's document. A 404 of the API means that there is none; a 404 of another
+    server is an error."""
+    answer = await ask(provider, path, params, is_wrong=lambda each: _error_in(each, adapter))
     if answer.status == 200:
-        return True
+        return adapter.validate_json(answer.body)
     if answer.status != 404:
         raise SourceAway(f"answered {answer.status}", source=answer.provider)
     if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
-        raise SourceAway(
-            "answered 404 with an HTML page: check PROTECTION_HIBP_URL", source=answer.provider
-        )
-    return False
+        reason = "answered 404 with an HTML page: check PROTECTION_HIBP_URL"
+        raise SourceAway(reason, source=answer.provider)
+    return None
 
 
 def _error_in(answer: Answer, adapter: TypeAdapter[Any]) -> str:
@@ -194,3 +172,29 @@ def _error_in(answer: Answer, adapter: TypeAdapter[Any]) -> str:
             return f"answered 200 with the error {one_line(str(document.get('message', '')))[:100]}"
         return "answered with unexpected JSON"
     return ""
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.ignored_depth = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.ignored_depth += tag in _IGNORED_TAGS
+        self.parts.append(" " if tag in ("br", "p", "li") else "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.ignored_depth -= tag in _IGNORED_TAGS and self.ignored_depth > 0
+
+    def handle_data(self, data: str) -> None:
+        if not self.ignored_depth:
+            self.parts.append(data)
+
+
+def plain_text(html: str) -> str:
+    """Return the text of this HTML on one line, without tags. It is not escaped."""
+    parser = _Text()
+    parser.feed(html[: 2 * LONGEST])
+    parser.close()
+    return " ".join(printable("".join(parser.parts)).split())[:LONGEST]

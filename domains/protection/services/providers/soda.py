@@ -34,6 +34,8 @@ FEEDS = {
     "parties": (PARTIES, "good_through_date"),
 }
 """Each dataset that is a change feed, and its column with the time of a change."""
+CLAUSES = ("where", "select", "order", "limit", "offset")
+VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 Row = Mapping[str, Any]
 
@@ -71,21 +73,27 @@ class Acris(DeedSource):
         dataset, column = FEEDS[feed]
         if not position.get("time"):
             newest = await _ask(
-                dataset, select=f"document_id,{column}", where=f"{column} IS NOT NULL",
-                order=f"{column} DESC,document_id DESC", limit=1,
-            )  # fmt: skip
-            return FeedPage(_position(newest, _objects(newest), column, {}))
+                dataset,
+                where=f"{column} IS NOT NULL",
+                select=f"document_id,{column}",
+                order=f"{column} DESC,document_id DESC",
+                limit=1,
+            )
+            return FeedPage(_position(newest, newest.json(), column, {}))
+        headers = {
+            header: str(position[name]) for name, header in VALIDATORS.items() if position.get(name)
+        }
         answer = await _ask(
             dataset,
+            headers,
             select=f"document_id,{column}",
             where=_where_after(column, str(position["time"]), str(position["document"])),
             order=f"{column},document_id",
             limit=PAGE_ROWS,
-            headers=_validators(position),
         )
         if answer.status == 304:
             return FeedPage(position)
-        rows = _objects(answer)
+        rows = answer.json()
         ids = list(dict.fromkeys(filter(None, (_text(row, "document_id") for row in rows))))
         place_keys = frozenset([key async for key in _place_keys_of(ids)])
         return FeedPage(
@@ -124,15 +132,9 @@ def _position(answer: Answer, rows: Sequence[Row], column: str, before: Position
     and 304 means that nothing has changed.
     """
     if not rows:
-        tags = {name: answer.headers.get(name, "") for name in ("etag", "last-modified")}
-        return {**before, **tags}
+        return {**before, **{name: answer.headers.get(name, "") for name in VALIDATORS}}
     last = rows[-1]
     return {"time": _text(last, column), "document": _text(last, "document_id")}
-
-
-def _validators(position: Position) -> dict[str, str]:
-    names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
-    return {header: str(position[name]) for name, header in names.items() if position.get(name)}
 
 
 async def _documents(ids: Sequence[str]) -> list[Document]:
@@ -154,13 +156,8 @@ async def _documents(ids: Sequence[str]) -> list[Document]:
 async def _parties(where: str) -> dict[tuple[str, str], list[str]]:
     """Return the names by document id and type of party."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    rows = _rows(
-        PARTIES,
-        select="document_id,party_type,name",
-        where=where,
-        order="document_id,:id",
-    )
-    async for row in rows:
+    select, order = "document_id,party_type,name", "document_id,:id"
+    async for row in _rows(PARTIES, select=select, where=where, order=order):
         names[_text(row, "document_id"), _text(row, "party_type")].append(_text(row, "name"))
     return names
 
@@ -203,14 +200,12 @@ def _batches(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
 
 
-async def _rows(dataset: str, *, select: str, where: str, order: str) -> AsyncIterator[Row]:
-    """Yield the rows of a query, page by page, up to MOST_ROWS. `order` has to be unique."""
+async def _rows(dataset: str, **clauses: str) -> AsyncIterator[Row]:
+    """Yield the rows of a query (`select`, `where`, `order`), page by page, up to MOST_ROWS.
+    `order` has to be unique."""
     for offset in range(0, MOST_ROWS, PAGE_ROWS):
-        rows = _objects(
-            await _ask(
-                dataset, select=select, where=where, order=order, limit=PAGE_ROWS, offset=offset
-            )
-        )
+        answer = await _ask(dataset, **clauses, limit=PAGE_ROWS, offset=offset)
+        rows = answer.json()
         for row in rows:
             yield row
         if len(rows) < PAGE_ROWS:
@@ -218,30 +213,17 @@ async def _rows(dataset: str, *, select: str, where: str, order: str) -> AsyncIt
 
 
 async def _ask(
-    dataset: str,
-    *,
-    select: str,
-    where: str,
-    order: str,
-    limit: int,
-    offset: int = 0,
-    headers: Mapping[str, str] | None = None,
+    dataset: str, headers: Mapping[str, str] | None = None, /, **clauses: str | int
 ) -> Answer:
-    params = {
-        "$where": where, "$select": select, "$order": order, "$limit": limit, "$offset": offset
-    }  # fmt: skip
-    query = urlencode(params, safe="$", quote_via=quote)
+    params = {f"${name}": clauses.get(name, 0) for name in CLAUSES}
+    path = f"/resource/{dataset}.json?{urlencode(params, safe='$', quote_via=quote)}"
     provider = _provider()
-    answer = await ask(
-        provider, f"/resource/{dataset}.json?{query}", headers=headers, is_wrong=_error_in
-    )
+    answer = await ask(provider, path, headers=headers, is_wrong=_error_in)
     if answer.status == 202:
-        after = answer.headers.get("retry-after", "")
-        raise SourceAway(
-            "answered 202: the rows are not ready yet",
-            float(after) if after.isdecimal() else None,
-            source=provider.name,
-        )
+        text = answer.headers.get("retry-after", "")
+        after = float(text) if text.isdecimal() else None
+        reason = "answered 202: the rows are not ready yet"
+        raise SourceAway(reason, after, source=provider.name)
     if answer.status == 404:
         reason = f"has no dataset {dataset}: check PROTECTION_SODA_URL"
         raise SourceRefuses(reason, source=provider.name)
@@ -260,20 +242,12 @@ def _provider() -> Provider:
 
 def _error_in(answer: Answer) -> str:
     """Return why an answer of 200 is wrong, or an empty string."""
-    try:
-        rows = answer.json()
-    except SourceAway as error:
-        return error.reason
+    rows = answer.json()
     if isinstance(rows, dict) and "message" in rows:
         return f"answered 200 with an error: {str(rows['message'])[:200]}"
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return "answered with something other than a list of rows"
     return ""
-
-
-def _objects(answer: Answer) -> list[Row]:
-    rows: list[Row] = answer.json()
-    return rows
 
 
 def _text(row: Row, column: str) -> str:

@@ -28,8 +28,7 @@ class FoundBreach:
 
 
 class ValueNotAccepted(Exception):
-    """The source does not accept this value, but works otherwise. The message does not contain the
-    value."""
+    """The source does not accept this value, which the message does not contain."""
 
 
 class Source(Described):

@@ -15,6 +15,7 @@ from unfold.decorators import display
 
 from tailrace.domains.protection.models import RemovalRequest, RemovalState
 from tailrace.domains.protection.services.removals import board, decisions
+from tailrace.domains.protection.services.removals.brokers import known_brokers
 from tailrace.domains.protection.services.removals.person import decrypted
 from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin import rendering
@@ -25,7 +26,6 @@ from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.net.encryption import DecryptionError
 
 DECIDE = "tailrace_protection.decide_removalrequest"
-LAST_CHANGES = 50
 ACTIONS = {
     "done": ("Done", "done", decisions.done),
     "reject": ("The broker refuses", "rejected", decisions.reject),
@@ -118,15 +118,12 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
 
     @display(description="broker")
     def broker_page(self, row: RemovalRequest) -> str:
-        broker = board.known_brokers().get(row.broker)
+        broker = known_brokers().get(row.broker)
         if broker is None:
             return f"{row.broker} (no longer in PROTECTION_BROKERS_FILE)"
         return format_html(
-            '{}, <a class="tr-link" href="{}" rel="noopener noreferrer">{}</a>, last tested {}',
-            broker.name,
-            broker.removal_url,
-            broker.removal_url,
-            broker.working_as_of,
+            '{0}, <a class="tr-link" href="{1}" rel="noopener noreferrer">{1}</a>, last tested {2}',
+            *(broker.name, broker.removal_url, broker.working_as_of),
         )
 
     @display(description="what to do")
@@ -138,7 +135,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     def person_data(self, row: Any) -> str:
         if not row.may_decide:
             return HIDDEN
-        broker = board.known_brokers().get(row.broker)
+        broker = known_brokers().get(row.broker)
         if not row.person or broker is None:
             return "–"
         try:
@@ -149,15 +146,12 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
 
     @display(description="job")
     def job(self, row: Any) -> str:
-        if row.job_id is None:
-            return "–"
-        if row.may_see_jobs:
-            return rendering.link("tailrace_jobs_job_change", f"job {row.job_id}", row.job_id)
+        if row.job_id is None or row.may_see_jobs:
+            return rendering.row_link("tailrace_jobs_job_change", "job", row.job_id)
         return f"job {row.job_id}"
 
     @display(description="moves")
     def history(self, row: RemovalRequest) -> str:
-        changes = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
         lines = (
             (
                 rendering.timestamp(change.at),
@@ -165,6 +159,6 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
                 change.by.get_username() if change.by else "a job",
                 change.note or "–",
             )
-            for change in changes
+            for change in board.history_of(row)
         )
         return format_html_join("", "<div>{} {} by {}: {}</div>", lines) or "–"

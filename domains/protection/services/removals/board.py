@@ -1,24 +1,20 @@
 """The texts of removal requests on pages and in the API, and the board of requests by state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from tailrace.domains.protection.models import RemovalRequest, RemovalState
-from tailrace.domains.protection.models.removal import ENDED
+from tailrace.domains.protection.models import RemovalChange, RemovalRequest, RemovalState
+from tailrace.domains.protection.models.removal import ENDED, RemovalStep
 from tailrace.domains.protection.services.removals import decisions
-from tailrace.domains.protection.services.removals.brokers import (
-    Broker,
-    InvalidBrokers,
-    Method,
-    all_brokers,
-)
+from tailrace.domains.protection.services.removals.brokers import Broker, Method, known_brokers
 
 MAX_CARDS = 20
 """Cards per column. The page of a column shows all cards."""
+LAST_CHANGES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +42,6 @@ METHOD_WORDS = {
 }
 
 
-def known_brokers() -> Mapping[str, Broker]:
-    """Return the brokers, or none if their file is invalid, which a system check reports."""
-    try:
-        return all_brokers()
-    except InvalidBrokers:
-        return {}
-
-
 def rows_of(user: User, column: Column) -> QuerySet[RemovalRequest]:
     return RemovalRequest.objects.filter(user=user, state__in=column.states)
 
@@ -66,6 +54,11 @@ def columns_of(user: User) -> list[dict[str, Any]]:
         cards = [card_of(row) for row in rows[:MAX_CARDS]]
         columns.append({"column": column, "cards": cards, "more": len(rows) > MAX_CARDS})
     return columns
+
+
+def history_of(row: RemovalRequest) -> QuerySet[RemovalChange]:
+    """Return the newest changes of the request, newest first."""
+    return row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
 
 
 def card_of(row: RemovalRequest) -> dict[str, Any]:
@@ -90,7 +83,7 @@ def to_do(row: RemovalRequest, broker: Broker | None) -> str:
         return ""
     if broker is None:
         return "This server no longer knows the broker: withdraw the request."
-    if row.step == row.Step.VERIFY:
+    if row.step == RemovalStep.VERIFY:
         return "Check whether the broker still lists you. If not, confirm here that it is done."
     return (
         broker.instructions

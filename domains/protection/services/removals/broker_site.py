@@ -5,7 +5,6 @@ A form may be submitted twice if the worker dies before it records the result. B
 have the same `Idempotency-Key`. Addresses that a broker's page names have to be on the same site.
 """
 
-from collections.abc import Sequence
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from django.conf import settings
@@ -70,9 +69,8 @@ async def _submit(step: Step) -> StepResult:
         raise _StepEnded(
             Outcome.FAILED, "the page after the form does not confirm that the request was accepted"
         )
-    link = ""
-    if broker.confirmation is Confirmation.LINK:
-        link = _confirm_link(accepted, target)
+    by_link = broker.confirmation is Confirmation.LINK
+    link = _confirm_link(accepted, target) if by_link else ""
     return StepResult(Outcome.SUBMITTED, confirm_url=link)
 
 
@@ -145,11 +143,8 @@ def _has_name(person: Person, page: HtmlPage) -> bool:
     """Return whether the page has the person's name, in either order."""
     words = plain(person.name).split()
     text = page.text.replace(",", "")
-    return any(_has_words(text, order) for order in (words, [words[-1], *words[:-1]]))
-
-
-def _has_words(text: str, words: Sequence[str]) -> bool:
-    return f" {' '.join(words)} " in f" {text} "
+    orders = (words, [words[-1], *words[:-1]])
+    return any(f" {' '.join(order)} " in f" {text} " for order in orders)
 
 
 def _same_site(base: str, address: str) -> str:

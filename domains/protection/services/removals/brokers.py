@@ -1,12 +1,12 @@
 """The data brokers. Operators write them in a YAML file; one wrong entry makes the file invalid."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 from urllib.parse import quote, urlsplit
 
 import yaml
@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, MailAddress, Person
+from tailrace.environment.field_errors import field_errors
 from tailrace.environment.suggest import did_you_mean
 
 SAMPLES = Path(__file__).with_name("brokers.yaml")
@@ -32,7 +33,7 @@ MAX_PROBLEMS = 20
 class InvalidBrokers(ValueError):
     """The file of brokers is invalid. `problems` names each wrong entry, key and value."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, *problems: str) -> None:
         self.problems = list(problems)
         super().__init__("; ".join(self.problems))
 
@@ -156,8 +157,7 @@ class Broker(BaseModel):
         return {name: text.format_map(values) for name, text in self.fields.items()}
 
     def listing_url(self, person: Person) -> str:
-        """Return the URL where the broker would list this person, or an empty string if it is
-        unknown."""
+        """Return the URL where the broker would list this person; empty if it is unknown."""
         if self.verification is None:
             return ""
         values = {name: quote(value, safe="") for name, value in person.values().items()}
@@ -165,10 +165,10 @@ class Broker(BaseModel):
 
     def missing(self, person: Person) -> list[str]:
         """Return the names of the fields that the broker needs and the person left empty."""
-        texts = [*self.fields.values()]
+        text = " ".join(self.fields.values())
         if self.verification is not None:
-            texts.append(self.verification.listing_url)
-        wanted = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+            text += self.verification.listing_url
+        wanted = {name for _, name, _, _ in Formatter().parse(text) if name}
         return sorted(name for name in wanted if not person.values()[name])
 
 
@@ -178,7 +178,7 @@ def all_brokers() -> Mapping[str, Broker]:
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
-        raise InvalidBrokers([f"{path}: {error.strerror or error}"]) from None
+        raise InvalidBrokers(f"{path}: {error.strerror or error}") from None
 
 
 def find_broker(key: str) -> Broker:
@@ -189,12 +189,18 @@ def find_broker(key: str) -> Broker:
     return brokers[key]
 
 
+def known_brokers() -> Mapping[str, Broker]:
+    """Return the brokers, or none if their file is invalid, which a system check reports."""
+    try:
+        return all_brokers()
+    except InvalidBrokers:
+        return {}
+
+
 def name_of(key: str) -> str:
     """Return the name of the broker for a page, or its key if the file does not have it."""
-    try:
-        return find_broker(key).name
-    except (UnknownBroker, InvalidBrokers):
-        return key
+    broker = known_brokers().get(key)
+    return broker.name if broker else key
 
 
 @lru_cache(maxsize=4)
@@ -202,38 +208,30 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidBrokers(
-            [f"{path.name} is not valid YAML: {' '.join(str(error).split())}"]
-        ) from None
+        text = " ".join(str(error).split())
+        raise InvalidBrokers(f"{path.name} is not valid YAML: {text}") from None
     if not isinstance(entries, list):
-        raise InvalidBrokers(
-            [f"{path.name} is not a list of brokers: each entry begins with `- key:`"]
-        )
+        why = "is not a list of brokers: each entry begins with `- key:`"
+        raise InvalidBrokers(f"{path.name} {why}")
     if len(entries) > MAX_BROKERS:
-        raise InvalidBrokers(
-            [f"{path.name} has {len(entries)} brokers; the maximum is {MAX_BROKERS}"]
-        )
+        why = f"has {len(entries)} brokers; the maximum is {MAX_BROKERS}"
+        raise InvalidBrokers(f"{path.name} {why}")
     brokers: dict[str, Broker] = {}
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):
         try:
             broker = Broker.model_validate(entry)
         except ValidationError as error:
-            problems += _described(number, entry, error)
+            key = entry.get("key") if isinstance(entry, dict) else None
+            for each in field_errors(error, entry, Broker):
+                place = ".".join(map(str, each.path))
+                problems.append(
+                    ": ".join(filter(None, (key or f"entry {number}", place, each.detail)))
+                )
             continue
         if broker.key in brokers:
             problems.append(f"{broker.key}: two brokers have this key")
         brokers[broker.key] = broker
     if problems:
-        raise InvalidBrokers(problems[:MAX_PROBLEMS])
+        raise InvalidBrokers(*problems[:MAX_PROBLEMS])
     return brokers
-
-
-def _described(number: int, entry: Any, error: ValidationError) -> Iterable[str]:
-    key = entry.get("key") if isinstance(entry, dict) else None
-    for each in error.errors():
-        place = ".".join(str(part) for part in each["loc"])
-        message = str(each["msg"]).removeprefix("Value error, ")
-        known = list(Broker.model_fields) if each["type"] == "extra_forbidden" else []
-        hint = did_you_mean(str(each["loc"][-1]), known) if known else ""
-        yield f"{key or f'entry {number}'}: {f'{place}: ' if place else ''}{message}{hint}"

@@ -14,9 +14,9 @@ from tailrace.domains.protection.services.removals import moves
 from tailrace.domains.protection.services.removals.brokers import (
     Broker,
     Confirmation,
-    InvalidBrokers,
     UnknownBroker,
     find_broker,
+    known_brokers,
 )
 from tailrace.domains.protection.services.removals.person import Person
 from tailrace.net.encryption import newest_key_id
@@ -46,7 +46,10 @@ def start(user: User, keys: Sequence[str], person: Person) -> list[RemovalReques
     If the user has an open request at a broker, it is returned instead of a new one. Raises
     Refused; then no request is started.
     """
-    brokers = [_broker(key) for key in dict.fromkeys(keys)]
+    try:
+        brokers = [find_broker(key) for key in dict.fromkeys(keys)]
+    except UnknownBroker as error:
+        raise Refused(str(error), "brokers") from None
     if not brokers:
         raise Refused("choose at least one broker", "brokers")
     for broker in brokers:
@@ -90,11 +93,8 @@ def withdraw(row: RemovalRequest, by: User) -> None:
 
 
 def done(row: RemovalRequest, by: User) -> None:
-    """Record that a person has done the step of a parked request, or opened the link that a broker
-    mailed.
-
-    Raises Refused.
-    """
+    """Record that a person did the step of a parked request, or opened a mailed link. Raises
+    Refused."""
     if waits_for_mailed_link(row):
         _make_move(lambda: moves.confirmed(row, by=by, note="the link was opened"))
     elif row.state != RemovalState.NEEDS_PERSON:
@@ -111,7 +111,7 @@ def reject(row: RemovalRequest, by: User) -> None:
     """Record that the broker has refused a parked request. Raises Refused."""
     if row.state != RemovalState.NEEDS_PERSON:
         raise Refused(f"only a parked request can be rejected; this one is {_label(row)}")
-    _make_move(lambda: moves.reject(row, by, "the broker refused"))
+    _make_move(lambda: moves.reject(row, by))
 
 
 def try_again(row: RemovalRequest, by: User) -> None:
@@ -133,11 +133,9 @@ def may_be_done(row: RemovalRequest) -> bool:
 
 def waits_for_mailed_link(row: RemovalRequest) -> bool:
     """Return whether the person has to open a link that the broker mails."""
-    try:
-        broker = find_broker(row.broker)
-    except (UnknownBroker, InvalidBrokers):
-        return False
-    return row.state == RemovalState.SUBMITTED and broker.confirmation is Confirmation.MAIL
+    broker = known_brokers().get(row.broker)
+    by_mail = broker is not None and broker.confirmation is Confirmation.MAIL
+    return by_mail and row.state == RemovalState.SUBMITTED
 
 
 def _make_move(move: Callable[[], None]) -> None:
@@ -147,13 +145,6 @@ def _make_move(move: Callable[[], None]) -> None:
         raise Refused("the request has changed: reload it") from None
     except UnknownBroker as error:
         raise Refused(f"{error}: the request can only be withdrawn") from None
-
-
-def _broker(key: str) -> Broker:
-    try:
-        return find_broker(key)
-    except UnknownBroker as error:
-        raise Refused(str(error), "brokers") from None
 
 
 def _label(row: RemovalRequest) -> str:

@@ -10,8 +10,6 @@ _IGNORED_TAGS = ("script", "style", "template")
 
 @dataclass
 class Form:
-    """A form: its target, and its fields with their values."""
-
     action: str
     method: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -19,16 +17,12 @@ class Form:
 
 @dataclass
 class Link:
-    """A link and its text."""
-
     href: str
     text: str = ""
 
 
 @dataclass
 class HtmlPage:
-    """A parsed page."""
-
     forms: list[Form] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     text: str = ""
@@ -75,10 +69,6 @@ class _Parser(HTMLParser):
         elif tag == "a" and len(self.page.links) < MAX_LINKS:
             self._link = Link(values.get("href", ""))
             self.page.links.append(self._link)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _IGNORED_TAGS:

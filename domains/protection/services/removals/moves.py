@@ -30,6 +30,7 @@ FIRST_CHECK = timedelta(hours=72)
 CHECK_AGAIN = timedelta(days=10)
 MOST_CHECKS = 6
 """Checks without a removal, over 53 days, after which a request is parked."""
+STILL_LISTED = "the person is still listed"
 FROM_PEOPLE = "this broker accepts requests from people only"
 ALERT_PAUSE = timedelta(hours=24)
 ALERTS = {
@@ -45,8 +46,7 @@ class MovedOn(Exception):
 
 
 def start(row: RemovalRequest, by: User) -> None:
-    """Record the start of a new request; enqueue its job, or park it if only a person can submit
-    it."""
+    """Record the start of a new request; enqueue its job, or leave it to a person."""
     with transaction.atomic():
         _record(row, "", row.state, by, "started")
         if is_manual(row):
@@ -66,19 +66,13 @@ def submitted(
     now = database_now()
     broker = find_broker(row.broker)
     with transaction.atomic():
-        step, due_at = RemovalStep.VERIFY, now + FIRST_CHECK
+        changes: dict[str, Any] = {"submitted_at": now, "checks": 0, "confirm_url": ""}
         if confirm_url:
-            step, due_at = RemovalStep.CONFIRM, now
-        move(
-            row,
-            RemovalState.SUBMITTED,
-            by=by,
-            note=note,
-            submitted_at=now,
-            checks=0,
-            confirm_url=encrypt(confirm_url) if confirm_url else "",
-            **_enqueue_next(row, step, due_at),
-        )
+            changes["confirm_url"] = encrypt(confirm_url)
+            changes |= _enqueue_next(row, RemovalStep.CONFIRM, now)
+        else:
+            changes |= _enqueue_next(row, RemovalStep.VERIFY, now + FIRST_CHECK)
+        move(row, RemovalState.SUBMITTED, by=by, note=note, **changes)
         if broker.confirmation is Confirmation.MAIL:
             _alert(row, "removal_open_link", Severity.WARNING)
         elif broker.confirmation is Confirmation.NONE and broker.method is Method.FORM:
@@ -86,7 +80,6 @@ def submitted(
 
 
 def is_manual(row: RemovalRequest) -> bool:
-    """Return whether the broker accepts requests from people only."""
     return find_broker(row.broker).method is Method.MANUAL
 
 
@@ -119,16 +112,12 @@ def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
     """
     now = database_now()
     if row.state == RemovalState.REMOVED and not unclear:
-        _reopen(row, "listed again", now)
+        _reopen(row, "listed again")
         _alert(row, "removal_reappeared", Severity.WARNING)
         return
     changes: dict[str, Any] = {"checks": row.checks + 1, "checked_at": now}
     if row.checks + 1 >= MOST_CHECKS and row.state != RemovalState.REMOVED:
-        why = (
-            f"the listing could not be checked: {unclear}"
-            if unclear
-            else "the person is still listed"
-        )
+        why = f"the listing could not be checked: {unclear}" if unclear else STILL_LISTED
         park(row, f"{MOST_CHECKS} checks: {why}", **changes)
         return
     note = unclear or "still listed"
@@ -150,16 +139,16 @@ def try_again(row: RemovalRequest, by: User) -> None:
     """Enqueue the step of a parked request, or start a rejected request again."""
     if row.step == RemovalStep.VERIFY and row.state == RemovalState.NEEDS_PERSON:
         with transaction.atomic():
-            columns = _enqueue_next(row, RemovalStep.VERIFY, database_now())
+            columns = _enqueue_next(row, RemovalStep.VERIFY)
             move(row, RemovalState.AWAITING, by=by, note="tried again", checks=0, **columns)
     else:
-        _reopen(row, "tried again", database_now(), by=by)
+        _reopen(row, "tried again", by)
 
 
-def reject(row: RemovalRequest, by: User, note: str) -> None:
-    """Record that the broker refused."""
+def reject(row: RemovalRequest, by: User) -> None:
     with transaction.atomic():
-        move(row, RemovalState.REJECTED, by=by, note=note, **_cancel_next(row))
+        changes = {"note": "the broker refused", **_cancel_next(row)}
+        move(row, RemovalState.REJECTED, by=by, **changes)
 
 
 def withdraw(row: RemovalRequest, by: User) -> None:
@@ -183,12 +172,7 @@ def happened_after_end(row: RemovalRequest, note: str) -> None:
 
 
 def move(
-    row: RemovalRequest,
-    to: RemovalState,
-    *,
-    by: User | None = None,
-    note: str = "",
-    **changes: Any,
+    row: RemovalRequest, to: RemovalState, *, by: User | None = None, note: str = "", **changes: Any
 ) -> None:
     """Change the state of the request, in the caller's transaction or one of its own.
 
@@ -213,19 +197,15 @@ def _change(row: RemovalRequest, **changes: Any) -> None:
         setattr(row, name, value)
 
 
-def _reopen(row: RemovalRequest, note: str, now: datetime, by: User | None = None) -> None:
+def _reopen(row: RemovalRequest, note: str, by: User | None = None) -> None:
     submission = row.submission + (row.submitted_at is not None)
-    changes: dict[str, Any] = {
-        "submission": submission,
-        "checks": 0,
-        "confirm_url": "",
-        "submitted_at": None,
-    }
+    changes: dict[str, Any] = {"submission": submission, "submitted_at": None}
+    changes |= {"checks": 0, "confirm_url": ""}
     with transaction.atomic():
         if is_manual(row):
             changes |= {"step": RemovalStep.SUBMIT, **_cancel_next(row)}
         else:
-            changes |= _enqueue_next(row, RemovalStep.SUBMIT, now)
+            changes |= _enqueue_next(row, RemovalStep.SUBMIT)
         move(row, RemovalState.PENDING, by=by, note=note, **changes)
         if is_manual(row):
             park(row, FROM_PEOPLE)

@@ -33,15 +33,11 @@ STATES_OF = {
 
 
 class StepPayload(BaseModel):
-    """The id of a request, and its next step."""
-
     request: int
     step: RemovalStep
 
 
 class Outcome(Enum):
-    """The outcome of a step."""
-
     SUBMITTED = "submitted"
     CONFIRMED = "confirmed"
     LISTED = "listed"
@@ -172,7 +168,6 @@ def _record(row: RemovalRequest, result: StepResult) -> None:
 
 
 def _has_failed(job: ClaimedJob) -> bool:
-    """Return whether the job fails with this attempt."""
     if isinstance(job.outcome, Permanent):
         return True
     return isinstance(job.outcome, Retry) and job.attempt >= job.max_attempts

@@ -11,8 +11,7 @@ ORDER = ("critical", "warning", "info")
 
 
 def bars(series: Mapping[str, Mapping[object, int]], period: Period) -> str:
-    """Return a chart of stacked bars, each for a day or for some days together; an empty string if
-    there is no data."""
+    """Return a chart of stacked bars, each for one or more days; empty if there is no data."""
     if not series:
         return ""
     import pygal  # imported here, since only workers need it

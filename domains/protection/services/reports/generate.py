@@ -5,18 +5,16 @@ Until the last step the earlier report of these days is unchanged. A job then de
 file without a row, left over from a lost worker, is deleted by an invariant.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Report, StoredFile
-from tailrace.domains.protection.services.reports import charts, pdf
+from tailrace.domains.protection.services.reports import pdf
 from tailrace.domains.protection.services.reports.period import Period
 from tailrace.domains.protection.services.reports.section import Content
 from tailrace.domains.protection.services.reports.sections import all_sections
@@ -29,49 +27,28 @@ class AccountClosed(Exception):
     """The account was closed while its report was generated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A section and its content."""
-
-    section: Any
-    content: Content
-    chart: str
-
-
 def generate(user: User, period: Period) -> Report:
     """Generate the account's report of these days; it replaces an earlier one."""
-    parts = collect(user.pk, period)
-    content = pdf.to_pdf(to_html(user, period, parts))
-    file = storage.write(FOLDER, content, ".pdf")
-    return _replace(user, period, parts, file)
-
-
-def collect(user_id: int, period: Period) -> list[Part]:
-    parts = []
-    for section in all_sections():
-        content = section.collect(user_id, period)
-        parts.append(Part(section, content, charts.bars(content.series or {}, period)))
-    return parts
-
-
-def to_html(user: User, period: Period, parts: list[Part]) -> str:
+    contents = [section.collect(user.pk, period) for section in all_sections()]
     context = {
         "account": user.get_username(),
         "period": period,
-        "parts": parts,
-        "is_empty": not any(part.content.count for part in parts),
+        "contents": contents,
+        "is_empty": not any(content.count for content in contents),
     }
-    return render_to_string("tailrace/protection/report/document.html", context)
+    html = render_to_string("tailrace/protection/report/document.html", context)
+    file = storage.write(FOLDER, pdf.to_pdf(html), ".pdf")
+    return _replace(user, period, contents, file)
 
 
-def _replace(user: User, period: Period, parts: list[Part], file: StoredFile) -> Report:
+def _replace(user: User, period: Period, contents: list[Content], file: StoredFile) -> Report:
     """Let the report of the period refer to the new file, and release its old file."""
     days: dict[str, Any] = {"first_day": period.first_day, "last_day": period.last_day}
     values: dict[str, Any] = {
         "file": file,
         "time_zone": period.zone.key,
-        "totals": {part.section.name: dict(part.content.totals) for part in parts},
-        "is_cut": any(part.content.is_cut for part in parts),
+        "totals": {content.section.name: dict(content.totals) for content in contents},
+        "is_cut": any(content.is_cut for content in contents),
         "generated_at": Now(),
     }
     with locked(user):
@@ -87,14 +64,5 @@ def _replace(user: User, period: Period, parts: list[Part], file: StoredFile) ->
 def _delete_oldest(user: User) -> None:
     kept = settings.PROTECTION_MAX_REPORTS_PER_USER
     rows = Report.objects.filter(user=user).order_by("-generated_at", "-pk")
-    delete([report.pk for report in rows[kept : kept + 100]])
-
-
-def delete(ids: list[int]) -> int:
-    """Delete the reports, and enqueue jobs that delete their files; return the number of
-    reports."""
-    with transaction.atomic():
-        reports = list(Report.objects.select_for_update().filter(pk__in=ids))
-        storage.release([report.file_id for report in reports])
-        Report.objects.filter(pk__in=[report.pk for report in reports]).delete()
-    return len(reports)
+    oldest = [report.pk for report in rows[kept : kept + 100]]
+    storage.delete_owners(Report.objects.filter(pk__in=oldest))

@@ -1,7 +1,6 @@
 """Reports on request, with a limit per day."""
 
 import hashlib
-from datetime import date
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -31,7 +30,7 @@ def request_report(user: User, period: Period, key: str = "") -> int:
 
     Raises TooManyReports, or KeyReused or KeyInUse of `tailrace.jobs.platform.requests`.
     """
-    days = {"first_day": _text(period.first_day), "last_day": _text(period.last_day)}
+    days = {"first_day": str(period.first_day), "last_day": str(period.last_day)}
     days_text = ":".join(days.values())
     with transaction.atomic():  # a request that is refused leaves its key free
         if key:
@@ -40,12 +39,8 @@ def request_report(user: User, period: Period, key: str = "") -> int:
             if known is not None:
                 return known
         _take_from_limit(user)
-        job = enqueue(
-            HANDLER,
-            {"account": user.pk, **days},
-            lane=str(user.pk),
-            unique_key=f"{user.pk}:{days_text}",
-        )
+        payload = {"account": user.pk, **days}
+        job = enqueue(HANDLER, payload, unique_key=f"{user.pk}:{days_text}")
         if job is None:
             raise AssertionError("only the job of an event may be left out")
         if key:
@@ -64,7 +59,3 @@ def is_being_made(user: User) -> bool:
     """Return whether a job of the account makes a report, or will do so."""
     jobs = Job.objects.filter(handler=HANDLER, lane=str(user.pk))
     return any(jobs.filter(state=state).exists() for state in ("pending", "running"))
-
-
-def _text(day: date) -> str:
-    return day.isoformat()

@@ -1,8 +1,11 @@
 """The sections of a report: numbers, a table, and a chart."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from django.db.models import Count, QuerySet
 
 from tailrace.domains.protection.services.reports.period import Period
 from tailrace.environment.discovery import Described
@@ -15,19 +18,19 @@ MOST_TEXT = 200
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a section. All of it is text, which the template escapes."""
+    """The content of a section. All of it but the chart is text, which the template escapes."""
 
+    section: "Section"
     totals: Mapping[str, int]
     """Numbers by label. The first label is the section's name, with the number of all lines."""
-    columns: Sequence[str] = ()
-    lines: Sequence[Sequence[str]] = ()
+    lines: Sequence[Sequence[str]]
     """The lines of the table, newest first."""
-    series: Mapping[str, Mapping[object, int]] | None = None
-    """The data of the chart: numbers by day, by label."""
+    chart: str
+    """SVG, or an empty string."""
 
     @property
     def count(self) -> int:
-        return next(iter(self.totals.values()), 0)
+        return self.totals[self.section.name]
 
     @property
     def is_cut(self) -> bool:
@@ -42,9 +45,40 @@ class Section(Described):
     order: ClassVar[int]
     empty: ClassVar[str]
     """The text of a section without lines."""
+    time: ClassVar[str]
+    """The column of the rows that has to be in the period."""
+    time_format: ClassVar[str] = "%Y-%m-%d"
+    group: ClassVar[str]
+    """The column by whose values, `choices`, the rows are counted."""
+    choices: ClassVar[Sequence[Any]]
+    columns: ClassVar[Sequence[str]]
+    """The titles of the columns of the table: the time, and the cells of `cells`."""
+
+    def rows(self, user_id: int) -> QuerySet[Any]:
+        """Return the rows of the user, of all times."""
+        raise NotImplementedError
+
+    def cells(self, row: Any) -> Sequence[object]:
+        raise NotImplementedError
+
+    def chart(self, rows: QuerySet[Any], period: Period) -> str:
+        return ""
 
     def collect(self, user_id: int, period: Period) -> Content:
-        raise NotImplementedError
+        within = {f"{self.time}__gte": period.start, f"{self.time}__lt": period.end}
+        rows = self.rows(user_id).filter(**within)
+        groups = rows.order_by().values_list(self.group).annotate(count=Count("pk"))
+        counts = Counter(dict(groups))
+        lines = [
+            (
+                f"{getattr(row, self.time).astimezone(period.zone):{self.time_format}}",
+                *map(short, self.cells(row)),
+            )
+            for row in rows.order_by(f"-{self.time}", "-pk")[:MOST_LINES]
+        ]
+        totals = {str(choice.label).lower(): counts[choice] for choice in self.choices}
+        totals = {self.name: counts.total(), **totals}
+        return Content(self, totals, lines, self.chart(rows, period))
 
 
 def short(text: object) -> str:

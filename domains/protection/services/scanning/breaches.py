@@ -1,20 +1,16 @@
-"""Store breaches as sources describe them."""
+"""Store breaches as sources describe them, and their severity by the data that was lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
 
-from tailrace.domains.protection.models import Breach
+from tailrace.domains.protection.models import Breach, Severity
 from tailrace.domains.protection.services.providers.source import FoundBreach
 
-_FIELDS = (
-    "title",
-    "domain",
-    "breached_on",
-    "added_at",
-    "modified_at",
-    "data_classes",
-    "description",
-    "accounts",
-)
+_FIELDS = [field.name for field in fields(FoundBreach) if field.name != "name"]
+CRITICAL = ("social security number", "credit card", "payment card", "debit card", "password")
+WARNING = ("email", "phone")
+HARMLESS = ("password hint", "password strength", "email message")
+"""Parts of the names of data classes that contain a word above, but are less severe."""
 
 
 def store_breaches(source: str, breaches: Sequence[FoundBreach]) -> Mapping[str, int]:
@@ -25,11 +21,11 @@ def store_breaches(source: str, breaches: Sequence[FoundBreach]) -> Mapping[str,
     wanted = {each.name: each for each in breaches}
     known = Breach.objects.filter(source=source, name__in=list(wanted))
     stored = {row.name: row for row in known}
-    changed = [
-        _row(source, each)
-        for name, each in sorted(wanted.items())
-        if name not in stored or _differs(stored[name], each)
-    ]
+    changed = []
+    for name, each in sorted(wanted.items()):
+        values = asdict(each) | {"data_classes": list(each.data_classes)}
+        if any(getattr(stored.get(name), key, None) != value for key, value in values.items()):
+            changed.append(Breach(source=source, **values))
     rows = Breach.objects.bulk_create(
         changed,
         update_conflicts=True,
@@ -39,15 +35,15 @@ def store_breaches(source: str, breaches: Sequence[FoundBreach]) -> Mapping[str,
     return {name: row.pk for name, row in stored.items()} | {row.name: row.pk for row in rows}
 
 
-def _row(source: str, breach: FoundBreach) -> Breach:
-    values = {name: getattr(breach, name) for name in _FIELDS}
-    return Breach(source=source, name=breach.name, **_storable(values))
-
-
-def _differs(row: Breach, breach: FoundBreach) -> bool:
-    values = _storable({name: getattr(breach, name) for name in _FIELDS})
-    return any(getattr(row, name) != value for name, value in values.items())
-
-
-def _storable(values: dict[str, object]) -> dict[str, object]:
-    return values | {"data_classes": list(values["data_classes"])}  # type: ignore[call-overload]
+def severity_of(data_classes: Iterable[str]) -> Severity:
+    """Return the severity of a breach with these classes of lost data, as a source names them."""
+    worst = Severity.INFO
+    for name in data_classes:
+        words = name.lower()
+        if any(harmless in words for harmless in HARMLESS):
+            continue
+        if any(word in words for word in CRITICAL):
+            return Severity.CRITICAL
+        if any(word in words for word in WARNING):
+            worst = Severity.WARNING
+    return worst

@@ -29,8 +29,7 @@ PIECE = 500
 
 
 async def poll() -> int:
-    """Read the new breaches and enqueue scans of monitored accounts; return the number of new
-    breaches."""
+    """Read the new breaches and enqueue scans for them; return the number of new breaches."""
     latest = await hibp.latest_breach()
     if latest is None or await sync_to_async(_is_known)(latest):
         return 0

@@ -18,20 +18,6 @@ MOST_ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRange:
-    """The items of an account whose ids are greater than `above` and at most `upto`."""
-
-    account: int
-    above: int = 0
-    upto: int | None = None
-
-    def items(self) -> QuerySet[WatchlistItem]:
-        """Return the active items in the range."""
-        items = WatchlistItem.objects.filter(user=self.account, active=True, pk__gt=self.above)
-        return items if self.upto is None else items.filter(pk__lte=self.upto)
-
-
-@dataclass(frozen=True, slots=True)
 class Lookup:
     """An item that has to be looked up in a source."""
 
@@ -52,33 +38,29 @@ class Value:
     """Whether the account's plan is served."""
 
 
-def parts(items: ItemRange) -> list[ItemRange]:
-    """Divide the items into ranges of at most MOST_ITEMS."""
-    ids = list(items.items().order_by("pk").values_list("pk", flat=True))
-    ends = ids[MOST_ITEMS - 1 :: MOST_ITEMS]
-    if not ids or ends[-1:] != ids[-1:]:
-        ends += ids[-1:]
-    return [
-        ItemRange(items.account, above, upto)
-        for above, upto in zip([items.above, *ends], ends, strict=False)
-    ]
+def parts(items: QuerySet[WatchlistItem]) -> list[int]:
+    """Divide the items into ranges of at most MOST_ITEMS; return the last id of each."""
+    ids = list(items.order_by("pk").values_list("pk", flat=True))
+    return [*ids[MOST_ITEMS - 1 : -1 : MOST_ITEMS], *ids[-1:]]
 
 
-def pending(items: ItemRange, sources: Sequence[Source], since: datetime) -> list[Lookup]:
+def pending(
+    items: QuerySet[WatchlistItem], sources: Sequence[Source], since: datetime
+) -> list[Lookup]:
     """Return the look-ups that have not been made since this time, item by item."""
     lookups = []
     for source in sources:
         scans = ItemScan.objects.filter(item=OuterRef("pk"), source=source.name)
-        rows = items.items().filter(~Exists(scans.filter(scanned_at__gte=since)))
-        rows = rows.filter(kind__in=source.kinds)
+        is_scanned = Exists(scans.filter(scanned_at__gte=since))
+        rows = items.filter(~is_scanned, kind__in=source.kinds)
         lookups += [Lookup(id, source) for id in rows.values_list("pk", flat=True)]
     return sorted(lookups, key=lambda lookup: (lookup.item, lookup.source.name))
 
 
-def not_looked_up(items: ItemRange, sources: Sequence[Source]) -> Mapping[str, int]:
+def not_looked_up(items: QuerySet[WatchlistItem], sources: Sequence[Source]) -> Mapping[str, int]:
     """Return the number of items, by kind, that no source can look up."""
     kinds = {kind for source in sources for kind in source.kinds}
-    rows = items.items().exclude(kind__in=kinds).values_list("kind").order_by("kind")
+    rows = items.exclude(kind__in=kinds).values_list("kind").order_by("kind")
     return dict(rows.annotate(items=Count("pk")))
 
 

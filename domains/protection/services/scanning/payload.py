@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.db.models import QuerySet
 from pydantic import AwareDatetime
 
-from tailrace.domains.protection.services.scanning.lookups import ItemRange
+from tailrace.domains.protection.models import WatchlistItem
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.subscriptions.plans.payload import AccountPayload
 
@@ -13,8 +14,7 @@ SCAN = "protection.darkwatch_scan"
 
 
 class ScanPayload(AccountPayload):
-    """The account whose watchlist is scanned. Scans set the other fields of the jobs that they
-    enqueue."""
+    """The account whose watchlist is scanned. Only scans set the other fields."""
 
     since: AwareDatetime | None = None
     """Look-ups made since then are not repeated. None: since the job was created."""
@@ -27,40 +27,39 @@ class ScanPayload(AccountPayload):
     tried: int = 0
     """How often the sources were tried before this job."""
 
+    def items(self) -> QuerySet[WatchlistItem]:
+        """Return the active items in the range."""
+        items = WatchlistItem.objects.filter(user=self.account, active=True, pk__gt=self.above)
+        return items if self.upto is None else items.filter(pk__lte=self.upto)
 
-def enqueue_parts(payload: ScanPayload, parts: Iterable[ItemRange], since: datetime) -> None:
-    """Enqueue a job for each part that has no pending job. A repeated job looks up only the missing
-    values."""
+
+def enqueue_parts(payload: ScanPayload, ends: Sequence[int], since: datetime) -> None:
+    """Enqueue a job for the items up to each of these ids, unless it has a pending job. A repeated
+    job looks up only the missing values."""
+    starts = [payload.above, *ends]
     enqueue_many(
         SCAN,
         [
             {
-                "payload": _part_payload(payload, part, since),
-                "unique_key": f"{part.account}:{since.isoformat()}:{part.above}",
+                "payload": payload.model_copy(update={"since": since, "above": above, "upto": end}),
+                "unique_key": f"{payload.account}:{since.isoformat()}:{above}",
             }
-            for part in parts
+            for above, end in zip(starts, ends, strict=False)
         ],
     )
 
 
 def enqueue_follow_up(
-    payload: ScanPayload,
-    items: ItemRange,
-    since: datetime,
-    sources: Sequence[str],
-    tried: int,
-    delay: float,
+    payload: ScanPayload, since: datetime, sources: Sequence[str], tried: int, delay: float
 ) -> None:
     """Enqueue a job that queries only these sources, in `delay` seconds."""
-    changes = {"sources": list(sources), "tried": tried}
-    key = f"{items.account}:{since.isoformat()}:{items.above}:{','.join(sources)}:{tried}"
-    new = _part_payload(payload, items, since).model_copy(update=changes)
-    enqueue(SCAN, new, delay=delay, unique_key=key)
+    changes = {"since": since, "sources": list(sources), "tried": tried}
+    key = f"{payload.account}:{since.isoformat()}:{payload.above}:{','.join(sources)}:{tried}"
+    enqueue(SCAN, payload.model_copy(update=changes), delay=delay, unique_key=key)
 
 
 def enqueue_scans(accounts: Iterable[int], since: datetime, sources: Sequence[str]) -> None:
-    """Enqueue a scan of each account by these sources, with a lower priority than the scans of
-    plans."""
+    """Enqueue scans of the accounts by these sources, after the scans of plans."""
     enqueue_many(
         SCAN,
         [
@@ -72,8 +71,3 @@ def enqueue_scans(accounts: Iterable[int], since: datetime, sources: Sequence[st
             for account in accounts
         ],
     )
-
-
-def _part_payload(payload: ScanPayload, part: ItemRange, since: datetime) -> ScanPayload:
-    changes = {"since": since, "above": part.above, "upto": part.upto}
-    return payload.model_copy(update=changes)

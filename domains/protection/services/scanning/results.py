@@ -8,12 +8,11 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.query import execute, query
-from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.db.sql.arrays import arrays, number_array
 from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
 from tailrace.domains.protection.models import Severity
 from tailrace.domains.protection.services.providers.source import FoundBreach
-from tailrace.domains.protection.services.scanning.breaches import store_breaches
-from tailrace.domains.protection.services.scanning.severity import severity_of
+from tailrace.domains.protection.services.scanning.breaches import severity_of, store_breaches
 from tailrace.jobs.destinations.together import Together
 
 ALERT_PAUSE = timedelta(hours=24)
@@ -34,8 +33,6 @@ class LookupResult:
 
 @dataclass(frozen=True, slots=True)
 class _Exposure:
-    """An item in a breach."""
-
     user: int
     item: int
     breach: int
@@ -47,14 +44,13 @@ class _Exposure:
 def _store(results: Sequence[LookupResult]) -> list[None]:
     """Store the results in one transaction. All writers lock the rows in the same order."""
     with transaction.atomic():
-        users = _lock_items({result.item for result in results})
+        users = dict(query(_LOCK_ITEMS, ids=number_array({result.item for result in results})))
         kept = [result for result in results if result.item in users]
         exposures = sorted(_exposures(kept, users), key=lambda each: (each.item, each.breach))
         new = _insert(exposures)
-        raise_alerts(
-            list(_findings([each for each in exposures if _key(each) in new])), ALERT_PAUSE
-        )
-        _note_scans(kept)
+        found = [each for each in exposures if (each.item, each.breach) in new]
+        raise_alerts(list(_findings(found)), ALERT_PAUSE)
+        execute(_NOTE_SCANS, **arrays(kept, ("item", "source", "read_at"), numbers=("item",)))
     return [None] * len(results)
 
 
@@ -69,17 +65,11 @@ WHERE id = ANY(%(ids)s::bigint[]) AND active ORDER BY id FOR KEY SHARE
 """
 
 
-def _lock_items(ids: set[int]) -> Mapping[int, int]:
-    """Return the users of the active items with these ids, by id."""
-    return dict(query(_LOCK_ITEMS, ids=number_array(ids)))
-
-
 def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Iterator[_Exposure]:
     for source in sorted({result.source for result in results}):
         source_results = [result for result in results if result.source == source]
-        ids = store_breaches(
-            source, [each for result in source_results for each in result.breaches]
-        )
+        breaches = [each for result in source_results for each in result.breaches]
+        ids = store_breaches(source, breaches)
         for result in source_results:
             for breach in {each.name: each for each in result.breaches}.values():
                 yield _Exposure(
@@ -97,7 +87,7 @@ _INSERT = f"""
 INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity,
   first_at)
 SELECT user_id, item_id, breach_id, 'new', severity, {clock.NOW}
-FROM unnest(%(users)s::int[], %(items)s::bigint[], %(breaches)s::bigint[], %(severities)s::int[])
+FROM unnest(%(user)s::int[], %(item)s::bigint[], %(breach)s::bigint[], %(severity)s::int[])
   AS n (user_id, item_id, breach_id, severity)
 ORDER BY item_id, breach_id
 ON CONFLICT (item_id, breach_id) DO UPDATE
@@ -109,19 +99,10 @@ RETURNING item_id, breach_id
 
 def _insert(exposures: Sequence[_Exposure]) -> set[tuple[int, int]]:
     """Return the item and breach of each exposure that is new, or more severe than before."""
-    distinct = list({_key(each): each for each in exposures}.values())
-    rows = query(
-        _INSERT,
-        users=number_array(each.user for each in distinct),
-        items=number_array(each.item for each in distinct),
-        breaches=number_array(each.breach for each in distinct),
-        severities=number_array(int(each.severity) for each in distinct),
-    )
+    distinct = list({(each.item, each.breach): each for each in exposures}.values())
+    columns = ("user", "item", "breach", "severity")
+    rows = query(_INSERT, **arrays(distinct, columns, numbers=columns))
     return {(item, breach) for item, breach in rows}
-
-
-def _key(exposure: _Exposure) -> tuple[int, int]:
-    return exposure.item, exposure.breach
 
 
 def _findings(exposures: Sequence[_Exposure]) -> Iterator[Finding]:
@@ -138,18 +119,9 @@ def _findings(exposures: Sequence[_Exposure]) -> Iterator[Finding]:
 _NOTE_SCANS = """
 INSERT INTO tailrace_protection_itemscan AS s (item_id, source, scanned_at)
 SELECT item_id, source, max(scanned_at)
-FROM unnest(%(items)s::bigint[], %(sources)s::text[], %(times)s::timestamptz[])
+FROM unnest(%(item)s::bigint[], %(source)s::text[], %(read_at)s::timestamptz[])
   AS n (item_id, source, scanned_at)
 GROUP BY item_id, source ORDER BY item_id, source
 ON CONFLICT (item_id, source) DO UPDATE
 SET scanned_at = greatest(s.scanned_at, excluded.scanned_at)
 """
-
-
-def _note_scans(results: Sequence[LookupResult]) -> None:
-    execute(
-        _NOTE_SCANS,
-        items=number_array(result.item for result in results),
-        sources=text_array(result.source for result in results),
-        times=text_array(result.read_at for result in results),
-    )

@@ -29,7 +29,7 @@ from tailrace.domains.protection.services.providers.source import (
     all_sources,
 )
 from tailrace.domains.protection.services.scanning import lookups
-from tailrace.domains.protection.services.scanning.lookups import ItemRange, Lookup
+from tailrace.domains.protection.services.scanning.lookups import Lookup
 from tailrace.domains.protection.services.scanning.payload import (
     ScanPayload,
     enqueue_follow_up,
@@ -59,7 +59,6 @@ class Scan:
 
     job: ClaimedJob
     payload: ScanPayload
-    items: ItemRange
     since: datetime
     sources: Sequence[Source]
     lookups: Sequence[Lookup]
@@ -97,11 +96,11 @@ def _begin(job: ClaimedJob) -> Scan | Mapping[str, Any]:
         raise Skip("the account has no active plan")
     sources = _sources(payload.sources)
     since = payload.since or Job.objects.values_list("created_at", flat=True).get(pk=job.id)
-    items = ItemRange(payload.account, payload.above, payload.upto)
+    items = payload.items()
     if payload.upto is None and len(parts := lookups.parts(items)) > 1:
         enqueue_parts(payload, parts, since)
-        return {"parts": len(parts), "items": items.items().count()}
-    return Scan(job, payload, items, since, sources, lookups.pending(items, sources, since))
+        return {"parts": len(parts), "items": items.count()}
+    return Scan(job, payload, since, sources, lookups.pending(items, sources, since))
 
 
 def _sources(names: Sequence[str]) -> list[Source]:
@@ -186,7 +185,7 @@ def _continue_in_new_job(scan: Scan, pause: Snooze) -> dict[str, Any]:
     return its entry in the result."""
     names = [source.name for source in scan.sources if source.name not in scan.missing]
     tried, delay = scan.run - 1, pause.seconds or 0.0
-    enqueue_follow_up(scan.payload, scan.items, scan.since, names, tried, delay)
+    enqueue_follow_up(scan.payload, scan.since, names, tried, delay)
     return {"goes_on": {"sources": names, "reason": pause.reason}}
 
 
@@ -208,7 +207,7 @@ def _enqueue_unavailable(scan: Scan, away: Mapping[str, SourceAway]) -> None:
     tried = scan.run if was_asked else scan.run - 1
     if tried < RUNS:
         delay = BACKOFF.after(tried) if was_asked else _wait_of(away)
-        enqueue_follow_up(scan.payload, scan.items, scan.since, sorted(away), tried, delay)
+        enqueue_follow_up(scan.payload, scan.since, sorted(away), tried, delay)
 
 
 def _wait_of(away: Mapping[str, SourceAway]) -> float:
@@ -217,13 +216,14 @@ def _wait_of(away: Mapping[str, SourceAway]) -> float:
 
 
 def _result(scan: Scan) -> dict[str, Any]:
-    exposures = Exposure.objects.filter(item__in=scan.items.items(), first_at__gte=scan.since)
+    items = scan.payload.items()
+    exposures = Exposure.objects.filter(item__in=items, first_at__gte=scan.since)
     names = [source.name for source in scan.sources]
     return {
         "outcome": "partial" if scan.missing or scan.unreadable else "complete",
         "missing": {name: error.reason for name, error in sorted(scan.missing.items())},
-        "items": scan.items.items().count(),
+        "items": items.count(),
         "new_exposures": exposures.filter(breach__source__in=names).count(),
         "unreadable": sorted(scan.unreadable),
-        "not_looked_up": lookups.not_looked_up(scan.items, all_sources()),
+        "not_looked_up": lookups.not_looked_up(items, all_sources()),
     }

@@ -28,8 +28,6 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The arguments of the process."""
-
     parent: int
     """The id of the parent process. This process ends with it."""
     seconds: int

@@ -26,8 +26,6 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result for a recording."""
-
     state: str
     reason: str = ""
     score: float | None = None

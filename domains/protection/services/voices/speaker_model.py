@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.domains.protection.services.voices import spectra
-from tailrace.domains.protection.services.voices.lazy_numpy import np
-from tailrace.domains.protection.services.voices.wav import Samples
+from tailrace.domains.protection.services.voices.wav import Samples, np
 
 
 class ModelUnusable(Exception):

@@ -6,8 +6,7 @@ distinguishes clearly different voices, and is no proof of identity.
 
 from typing import Any
 
-from tailrace.domains.protection.services.voices.lazy_numpy import np
-from tailrace.domains.protection.services.voices.wav import RATE, Samples
+from tailrace.domains.protection.services.voices.wav import RATE, Samples, np
 
 FRAME, STEP, FFT = 400, 160, 512
 """Frames of 25 ms every 10 ms, and the size of the FFT, in samples."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 
 from tailrace.domains.protection.files import storage
-from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
+from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.voice import RecordingState
 from tailrace.domains.protection.services.voices.wav import MOST_BYTES, RATE, BrokenFile, read_wav
 from tailrace.events.publishing.validation import clean
@@ -47,7 +46,8 @@ def record(user: User, content: bytes, name: str) -> Recording:
         message = f"the file has {megabytes(len(content))}; the limit is 1 MB"
         raise UploadRejected(("file", message))
     rows, name = Recording.objects.filter(user=user), clean(name)[0][:MOST_NAME]
-    row: Recording = _store(rows, user, content, most_recordings(), "recordings", name=name)
+    most = settings.PROTECTION_MAX_RECORDINGS_PER_USER
+    row: Recording = _store(rows, user, content, most, "recordings", name=name)
     return row
 
 
@@ -73,37 +73,9 @@ def _store(rows: Any, user: User, content: bytes, most: int, label: str, **colum
 
 
 def _enqueue_comparison_of(user: User, row: VoiceEnrolment | Recording) -> None:
-    """Enqueue the comparison of the new recording, or of the recordings that wait for the new
-    voice."""
+    """Enqueue the comparison of a new recording, or of those that wait for the new voice."""
     if isinstance(row, VoiceEnrolment):
         waiting = Recording.objects.filter(user=user, state=RecordingState.UNKNOWN)
         if not waiting.update(state=RecordingState.PENDING, reason="", compared_at=None):
             return
-    enqueue_comparison(user)
-
-
-def most_recordings() -> int:
-    return int(settings.PROTECTION_MAX_RECORDINGS_PER_USER)
-
-
-def enqueue_comparison(user: User) -> None:
-    enqueue(HANDLER, {"account": user.pk}, lane=str(user.pk), unique_key=str(user.pk))
-
-
-def delete(model: type[VoiceEnrolment] | type[Recording], user_id: int, ids: list[int]) -> int:
-    """Delete these rows of the user with their files; return how many existed."""
-    with transaction.atomic():
-        rows: list[Any] = list(
-            model._default_manager.filter(user=user_id, pk__in=ids).select_for_update()
-        )
-        storage.release([row.file_id for row in rows])
-        model._default_manager.filter(pk__in=[row.pk for row in rows]).delete()
-    return len(rows)
-
-
-def content_of(file: StoredFile) -> bytes:
-    """Return the file's content; empty if the file is missing. Raises OSError."""
-    try:
-        return storage.read(file)
-    except FileNotFoundError:
-        return b""
+    enqueue(HANDLER, {"account": user.pk}, unique_key=str(user.pk))

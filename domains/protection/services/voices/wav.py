@@ -1,10 +1,9 @@
 """Read a WAV file: 16 kHz, mono, 16-bit PCM, at most 30 s. Imports neither Django nor settings."""
 
 import wave
+from importlib import import_module
 from io import BytesIO
 from typing import Any
-
-from tailrace.domains.protection.services.voices.lazy_numpy import np
 
 RATE = 16_000
 MOST_SECONDS = 30
@@ -16,6 +15,16 @@ SILENCE = 0.003
 
 Samples = Any
 """An array of float32 from -1 to 1."""
+
+
+class _Numpy:
+    """numpy, imported on first use: few processes compare voices, and it takes 25 MB."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("numpy"), name)
+
+
+np: Any = _Numpy()
 
 
 class BrokenFile(ValueError):

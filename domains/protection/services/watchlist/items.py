@@ -11,11 +11,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from tailrace.domains.protection.models import WatchlistItem
 from tailrace.domains.protection.services.watchlist import values
-from tailrace.domains.protection.services.watchlist.values import InvalidValue
 from tailrace.net.encryption import DecryptionError, decrypt, encrypt
-
-__all__ = ["InvalidValue", "TooManyItems", "add", "remove", "rewrite", "set_active"]
-
 
 log = structlog.get_logger(__name__)
 
@@ -33,9 +29,8 @@ def add(user_id: int, kind: str, text: str) -> WatchlistItem:
     value = values.normalized(kind, text)
     key = values.value_key(kind, value)
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(
-            pk=user_id
-        )  # one at a time, so that the maximum holds
+        # One at a time, so that the maximum holds.
+        User.objects.select_for_update(no_key=True).get(pk=user_id)
         items = WatchlistItem.objects.filter(user=user_id)
         if (old := items.filter(kind=kind, value_key=key).first()) is not None:
             return old

@@ -1,12 +1,11 @@
 """The exposures of the period."""
 
-from collections import Counter
+from collections.abc import Sequence
 
-from django.db.models import Count
+from django.db.models import QuerySet
 
 from tailrace.domains.protection.models import Exposure, Severity
-from tailrace.domains.protection.services.reports.period import Period
-from tailrace.domains.protection.services.reports.section import MOST_LINES, Content, Section, short
+from tailrace.domains.protection.services.reports.section import Section
 
 
 class Exposures(Section):
@@ -16,28 +15,12 @@ class Exposures(Section):
     title = "Exposures"
     order = 20
     empty = "No watched value was newly exposed in these days."
+    time = "first_at"
+    group, choices = "state", tuple(Exposure.State)
+    columns = ("Found", "Severity", "Value", "Breach", "State")
 
-    def collect(self, user_id: int, period: Period) -> Content:
-        exposures = Exposure.objects.filter(
-            user=user_id, first_at__gte=period.start, first_at__lt=period.end
-        )
-        counts = exposures.order_by().values_list("state").annotate(count=Count("pk"))
-        by_state = Counter(dict(counts))
-        rows = exposures.select_related("item", "breach").order_by("-first_at", "-pk")
-        return Content(
-            totals={
-                self.name: by_state.total(),
-                **{state.label.lower(): by_state[state] for state in Exposure.State},
-            },
-            columns=("Found", "Severity", "Value", "Breach", "State"),
-            lines=[
-                (
-                    f"{row.first_at.astimezone(period.zone):%Y-%m-%d}",
-                    Severity(row.severity).label,
-                    short(row.item.masked),
-                    short(row.breach.title),
-                    row.state,
-                )
-                for row in rows[:MOST_LINES]
-            ],
-        )
+    def rows(self, user_id: int) -> QuerySet[Exposure]:
+        return Exposure.objects.filter(user=user_id).select_related("item", "breach")
+
+    def cells(self, row: Exposure) -> Sequence[object]:
+        return Severity(row.severity).label, row.item.masked, row.breach.title, row.state

@@ -1,21 +1,37 @@
-"""Poll the list of breaches, and scan the monitored accounts when it has new ones."""
+"""Look up watched values in breaches: by the schedules of plans, and for new breaches."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
 
+from tailrace.domains.protection.handlers.account_handler import AccountHandler
 from tailrace.domains.protection.services.scanning import feed
+from tailrace.domains.protection.services.scanning.payload import SCAN, ScanPayload
+from tailrace.domains.protection.services.scanning.scan import BACKOFF, RUNS, run_scan
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
 
-POLL_SECONDS = 300.0
+
+class DarkwatchScan(AccountHandler):
+    """Look up the watched values of an account in breaches, record exposures, and raise alerts."""
+
+    name = SCAN
+    Payload = ScanPayload
+    concurrency = 50
+    per_destination = 4
+    """Concurrent scans of one account, so that a large account does not block the others."""
+    max_attempts = RUNS
+    backoff = BACKOFF
+
+    async def handle(self, job: ClaimedJob) -> Any:
+        return await run_scan(job)
 
 
 class MonitoringPoll(Handler):
     """Read the new breaches, for accounts whose plans have monitoring."""
 
     name = "protection.monitoring_poll"
-    schedule = Every(POLL_SECONDS)
+    schedule = Every(300)
     max_attempts = 2
     time_limit = 120
 
@@ -24,7 +40,6 @@ class MonitoringPoll(Handler):
         return () if feed.SOURCE().why_not() else ("",)
 
     async def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of new breaches."""
         return {"new": await feed.poll()}
 
 
@@ -41,5 +56,4 @@ class MonitoringFanOut(Handler):
         since: AwareDatetime
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of enqueued scans."""
         return {"scans": feed.fan_out(job.payload.after, job.payload.since)}
