@@ -191,7 +191,8 @@ class LongValue:
     def feed(self, text: str, position: int) -> int:
         """Read the text from `position`; return the position up to which it was read."""
         if not self._depth and self._string is None and text[position] not in '{["':
-            delimiter = _DELIMITER.search(text, position)
+            # A bracket that belongs to nothing is read, too, so that each call makes progress.
+            delimiter = _DELIMITER.search(text, position + (text[position] == "}"))
             self.ended = delimiter is not None
             end = delimiter.start() if delimiter else len(text)
             self._keep(text[position : min(end, position + MAX_TEXT)])
