@@ -105,7 +105,7 @@ class MetadataClient(BackendClient):
         self.delete(path_of("notificationpayload", key))
 
     def _list(self, *path: str) -> list[str]:
-        """Return the names in a directory listing, which may be long: OBS_TIMEOUT_SECONDS."""
+        """Return the names in a directory listing, within OBS_TIMEOUT_SECONDS: it may be long."""
         body = self.get(path_of(*path), seconds=settings.OBS_TIMEOUT_SECONDS)
         entries = parsed(body, "/".join(path)).findall("entry")
         return [name for entry in entries if (name := entry.get("name", ""))]
