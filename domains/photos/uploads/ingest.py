@@ -214,7 +214,7 @@ def _store(
     field = "file" if storage.is_stored_here(key) else "storage_key"
     with locked(upload.user):
         quotas.check(upload.user, sum(sizes.values()), field)
-        photo = create_photo(upload.user, **values, storage_key=key, caption=caption, **sizes)
+        photo = create_photo(upload.user, storage_key=key, caption=caption, **{**values, **sizes})
         if upload.pk and not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
             raise DatabaseError("the upload took too long: the sweeper has deleted its files")
         if upload.idempotency_key:
