@@ -164,7 +164,7 @@ def _role_holders(projects: Collection[ProjectRef]) -> dict[ProjectRef, Readers]
     backends, names = {ref.backend for ref in projects}, {ref.project for ref in projects}
     rows = RoleHolder.objects.filter(backend__in=backends, project__in=names, package="")
     by_project = rows.values_list("backend", "project")
-    holders = by_project.annotate(ArrayAgg("user"), ArrayAgg("group"))
+    holders = by_project.annotate(users=ArrayAgg("user"), groups=ArrayAgg("group"))
     return {
         ProjectRef(backend, project): Readers.of(users, groups)
         for backend, project, users, groups in holders

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 from tailrace.domains.builds.audience import visibility
 from tailrace.domains.builds.audience.awaited import awaiting_metadata
 from tailrace.domains.builds.backends.origin import is_past
+from tailrace.domains.builds.event_types.cut_values import CUT
 from tailrace.domains.builds.event_types.metric import Metric
 from tailrace.domains.builds.event_types.web_pages import Page, page_of
 from tailrace.events.publish import Recorded
@@ -19,8 +20,6 @@ from tailrace.subscriptions.types.subscribable import Subscribable
 
 MAX_TEXT = 800
 """Maximum number of characters that are stored of comments, file lists and errors."""
-CUT = "_cut"
-"""Key in the payload of an event whose log entry was too big: the names of the cut values."""
 
 _incomplete_allowed: ContextVar[bool] = ContextVar("builds.incomplete_allowed", default=False)
 

@@ -85,7 +85,7 @@ class Decision(BuildsEvent):
     abstract = True
     family_title = "Decisions of moderators"
     receiver_roles = ("offender", "reporter")
-    can_mail = can_web = True
+    can_mail = True
     subject_from = ("decision", "id")
     page_from = ("reports", "report_last_id")
 
@@ -102,12 +102,14 @@ class ClearedDecision(Decision):
     """Reported content cleared"""
 
     name = "builds.cleared_decision"
+    can_web = True
 
 
 class FavoredDecision(Decision):
     """Reported content favored"""
 
     name = "builds.favored_decision"
+    can_web = True
 
 
 class AppealCreated(BuildsEvent):

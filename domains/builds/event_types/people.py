@@ -9,7 +9,6 @@ class Group(BuildsEvent):
     abstract = True
     family_title = "Members of groups"
     receiver_roles = ("member",)
-    can_mail = can_web = True
     subject_from = ("group", "group")
 
     class Payload(BuildsPayload):
@@ -23,12 +22,14 @@ class AddedUserToGroup(Group):
     """Added member to group"""
 
     name = "builds.added_user_to_group"
+    can_mail = can_web = True
 
 
 class RemovedUserFromGroup(Group):
     """Removed member from group"""
 
     name = "builds.removed_user_from_group"
+    can_mail = can_web = True
 
 
 class Relationship(BuildsEvent):
@@ -36,8 +37,6 @@ class Relationship(BuildsEvent):
 
     abstract = True
     family_title = "Roles in projects and packages"
-    receiver_roles = ("any_role",)
-    can_mail = can_web = can_rss = True
     actor_keys = ("who",)
     """`user` is left out: it is the user that got or lost the role."""
 
@@ -58,6 +57,8 @@ class RelationshipCreate(Relationship):
 
     name = "builds.relationship_create"
     bus_key = "relationship.create"
+    receiver_roles = ("any_role",)
+    can_mail = can_web = can_rss = True
 
 
 class RelationshipDelete(Relationship):
@@ -65,6 +66,8 @@ class RelationshipDelete(Relationship):
 
     name = "builds.relationship_delete"
     bus_key = "relationship.delete"
+    receiver_roles = ("any_role",)
+    can_mail = can_web = can_rss = True
 
 
 class Assignment(BuildsEvent):

@@ -9,7 +9,7 @@ import re
 from codecs import getincrementaldecoder
 from typing import Any
 
-from tailrace.domains.builds.event_types.base import CUT
+from tailrace.domains.builds.event_types.cut_values import CUT
 from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 MAX_TEXT = 1000

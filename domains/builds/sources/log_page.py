@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tailrace.domains.builds.backends.unix_time import unix_time
-from tailrace.domains.builds.event_types.base import CUT
+from tailrace.domains.builds.event_types.cut_values import CUT
 
 MAX_NUMBER = 2**62
 """Notifications have no numbers above this."""

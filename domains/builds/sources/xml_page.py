@@ -6,7 +6,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from tailrace.domains.builds.event_types.base import CUT
+from tailrace.domains.builds.event_types.cut_values import CUT
 from tailrace.domains.builds.sources.json_page import ELLIPSIS, MAX_NAMES, MAX_TEXT
 from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
