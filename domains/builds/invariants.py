@@ -32,8 +32,7 @@ FOR UPDATE SKIP LOCKED
 class PollLeasesBelongToRunningJobs(Invariant):
     """The lease on a backend's log is held by a running job or is free.
 
-    A killed worker leaves its lease behind. The repair releases the lease when the job is no longer
-    running, so that other jobs need not wait until it expires.
+    A killed worker leaves its lease behind. The repair releases it before it expires.
     """
 
     name = "builds.poll_leases_belong_to_running_jobs"
@@ -46,8 +45,7 @@ class PollLeasesBelongToRunningJobs(Invariant):
 
 
 # The job that reads a change has the key of backends/refreshes.py, as its unique key and its lane.
-# With scalar subqueries the planner reads two index entries per change. Otherwise it would read all
-# jobs once.
+# With scalar subqueries the planner reads two index entries per change instead of all jobs.
 _CHANGES_WITHOUT_JOB = f"""
 SELECT backend, project, package FROM (
   SELECT DISTINCT backend, project, package,
@@ -69,8 +67,7 @@ LIMIT %(limit)s
 class ChangesOfMetadataAreRead(Invariant):
     """Each change of metadata that an event reported has been read, or has a job that reads it.
 
-    A project counts as hidden until its changed metadata is read. If the backend returns errors for
-    hours, the job fails permanently; the repair then enqueues another job.
+    If the backend returns errors for hours, the job fails; the repair enqueues another one.
     """
 
     name = "builds.changes_of_metadata_are_read"
@@ -80,14 +77,8 @@ class ChangesOfMetadataAreRead(Invariant):
     """Seconds for which the event's own job may take to read the change."""
 
     def find(self) -> Sequence[tuple[str, str, str]]:
-        backends = list(settings.OBS_BACKENDS)
-        rows = query(
-            _CHANGES_WITHOUT_JOB,
-            age=self.age,
-            backends=backends,
-            own=PROJECT_SOURCES,
-            limit=self.limit,
-        )
+        values = {"backends": list(settings.OBS_BACKENDS), "own": PROJECT_SOURCES}
+        rows = query(_CHANGES_WITHOUT_JOB, age=self.age, limit=self.limit, **values)
         return [(backend, project, package) for backend, project, package in rows]
 
     def repair(self, violations: Sequence[tuple[str, str, str]]) -> int:

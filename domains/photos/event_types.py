@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -26,18 +26,23 @@ class PhotosEvent(Subscribable, EventType):
     abstract = True
     family_title = "Photos"
     api_records = False
+    subject_from: ClassVar[tuple[str, str]]
+    """Prefix and payload key of the subject: `("photo", "photo")` for `photo/7`."""
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        prefix, key = cls.subject_from
+        return f"{prefix}/{payload[key]}"
 
 
 class Uploaded(PhotosEvent):
     """Photo uploaded"""
 
     name = "photos.uploaded"
+    subject_from = ("photo", "photo")
 
     class Payload(BaseModel):
-        """The photo's location, time and storage key, without the picture.
-
-        When the photo is deleted, the payload is reduced to its id.
-        """
+        """The photo's location, time and storage key; when it is deleted, only its id."""
 
         model_config = ConfigDict(extra="forbid")
         photo: int
@@ -51,11 +56,6 @@ class Uploaded(PhotosEvent):
         """Return the photo's owner and the users who may see all photos."""
         return readers_of_uploads(events)
 
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `photo/7`."""
-        return f"photo/{payload['photo']}"
-
 
 class UnplacedPhoto(BaseModel):
     """A photo without a location, and the time when it was taken."""
@@ -68,12 +68,11 @@ class PlacesRequested(PhotosEvent):
     """Photos without a location wait for points of their owner's timeline"""
 
     name = "photos.places_requested"
+    subject_from = ("user", "user_id")
 
     class Payload(BaseModel):
-        """The owner, the photos, and the maximum number of seconds between a photo and a point.
-
-        When the request is answered, the payload is reduced to the owner's id.
-        """
+        """The owner, the photos, and the maximum seconds between a photo and a point; when the
+        request is answered, only the owner's id."""
 
         model_config = ConfigDict(extra="forbid")
         user_id: int
@@ -89,15 +88,10 @@ class PlacesRequested(PhotosEvent):
     def new_events(
         cls, user_id: int, photos: Sequence[tuple[int, datetime]], origin: str = ""
     ) -> list[NewEvent]:
-        """Return the events to publish for photos of this user, PHOTOS_PER_EVENT each.
-
-        `photos` are pairs of a photo's id and the time when it was taken. With `origin`, the same
-        photos are requested only once.
-        """
-        chunks = [
-            photos[start : start + PHOTOS_PER_EVENT]
-            for start in range(0, len(photos), PHOTOS_PER_EVENT)
-        ]
+        """Return the events to publish for photos (id, time) of this user, PHOTOS_PER_EVENT each.
+        With `origin`, the same photos are requested only once."""
+        starts = range(0, len(photos), PHOTOS_PER_EVENT)
+        chunks = [photos[start : start + PHOTOS_PER_EVENT] for start in starts]
         return [
             NewEvent(
                 cls,
@@ -113,11 +107,6 @@ class PlacesRequested(PhotosEvent):
             for chunk in chunks
         ]
 
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `user/7`."""
-        return f"user/{payload['user_id']}"
-
 
 class GatheringEvent(PhotosEvent):
     """Something happened to a gathering."""
@@ -126,6 +115,7 @@ class GatheringEvent(PhotosEvent):
     family_title = "Gatherings of photos"
     receiver_roles = ["photographer"]
     can_mail = can_web = can_rss = True
+    subject_from = ("gathering", "gathering")
 
     class Payload(BaseModel):
         """The figures of the gathering at that time, with its shown location and radius (m)."""
@@ -146,11 +136,6 @@ class GatheringEvent(PhotosEvent):
         return NewEvent(cls, payload, source="photos", source_id=source_id, actor="")
 
     @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `gathering/7`."""
-        return f"gathering/{payload['gathering']}"
-
-    @classmethod
     def thread(cls, event: Recorded) -> str:
         return f"gathering {event.payload.gathering}"
 
@@ -169,17 +154,13 @@ class GatheringDissolved(PhotosEvent):
     """Gathering dissolved: it had too few photos left"""
 
     name = "photos.gathering_dissolved"
+    subject_from = ("gathering", "gathering")
 
     class Payload(BaseModel):
         """The id of the gathering, which may no longer exist."""
 
         model_config = ConfigDict(extra="forbid")
         gathering: int
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `gathering/7`."""
-        return f"gathering/{payload['gathering']}"
 
 
 class GatheringFinalized(GatheringEvent):

@@ -2,7 +2,7 @@
 hidden events."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from tailrace.db import clock
@@ -49,12 +49,14 @@ def pause(since: datetime) -> float:
     return min(max(age / 4, SHORTEST_PAUSE), LONGEST_PAUSE) if age < LONGEST_WAIT else 0.0
 
 
-def public_jobs(jobs: Sequence[ClaimedJob]) -> Iterator[ClaimedJob]:
-    """Yield the jobs without an event, and the jobs whose events everybody may read. Skip or snooze
-    the others."""
-    restricted = readers_of_jobs(jobs)
+def public_jobs(
+    jobs: Sequence[ClaimedJob], takes_hidden: Callable[[ClaimedJob], bool] = lambda job: False
+) -> Iterator[ClaimedJob]:
+    """Yield the jobs without an event, the jobs whose events everybody may read, and those whose
+    destination `takes_hidden` events. Skip or snooze the others."""
+    restricted = readers_of_jobs([job for job in jobs if not takes_hidden(job)])
     for job in jobs:
-        if job.event is None or job.event.id not in restricted:
+        if job.event is None or takes_hidden(job) or job.event.id not in restricted:
             yield job
         elif job.outcome is None:
             job.skip(HIDDEN)

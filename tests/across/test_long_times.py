@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from tailrace.db.clock import now
 from tailrace.db.query import execute
-from tailrace.domains.photos.exchange.places.unplaced import PHOTOS_PER_TURN
+from tailrace.domains.photos.exchange.places.place import PHOTOS_PER_TURN
 from tailrace.domains.photos.models import Photo
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish

@@ -15,10 +15,9 @@ import pytest
 from django.test import Client
 
 from tailrace.domains.photos.models import Photo
-from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.pictures import picture as picture_module
 from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture
-from tailrace.domains.photos.uploads.pictures.picture import read_picture
+from tailrace.domains.photos.uploads.pictures.picture import DecoderBusy, read_picture
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.pictures import BERLIN, exif, picture, recent, utc
 from tests.photos.test_api import send

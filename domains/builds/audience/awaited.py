@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from django.conf import settings
 
 from tailrace.db.query import query
-from tailrace.domains.builds.audience.receivers import MAX_DEVEL_STEPS
+from tailrace.domains.builds.audience.receivers import DEVEL_CHAIN
 from tailrace.domains.builds.audience.references import metadata_of_receivers
-from tailrace.domains.builds.backends.names import PackageRef, is_name
+from tailrace.domains.builds.backends.names import PackageRef
 from tailrace.domains.builds.backends.origin import backend_of
 from tailrace.domains.builds.backends.refreshes import request_refreshes
 from tailrace.events.publish import Recorded
@@ -16,16 +16,8 @@ from tailrace.events.publish import Recorded
 # The holders of a package's roles depend on the package, its development packages, and the projects
 # of all of these packages. For each package: the packages and projects among these whose stored
 # metadata is not up to date.
-_UNREAD_METADATA = """
-WITH RECURSIVE chain AS (
-  SELECT project AS of_project, package AS of_package, project, package, 0 AS steps
-  FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
-  UNION
-  SELECT of_project, of_package, p.devel_project, p.devel_package, steps + 1
-  FROM chain JOIN tailrace_builds_package p ON p.backend = %(backend)s AND p.project = chain.project
-    AND p.name = chain.package AND p.devel_project <> '' AND p.gone_at IS NULL
-  WHERE steps < %(max_steps)s
-), needed AS (
+_UNREAD_METADATA = f"""
+{DEVEL_CHAIN}, needed AS (
   SELECT of_project, of_package, project, package FROM chain
   UNION SELECT of_project, of_package, project, '' FROM chain
 )
@@ -44,39 +36,22 @@ WHERE EXISTS (
 
 
 def awaiting_metadata(events: Sequence[Recorded]) -> set[int]:
-    """Return the ids of the events whose receivers depend on unread metadata.
-
-    Enqueue refreshes of this metadata.
-    """
+    """Return the ids of the events whose receivers depend on unread metadata; enqueue its reads."""
     refs_by_event = {
-        event.id: (backend_of(event), metadata_of_receivers(event)) for event in events
+        event.id: {(backend_of(event), ref) for ref in metadata_of_receivers(event)}
+        for event in events
     }
     refs_by_backend: dict[str, set[PackageRef]] = defaultdict(set)
-    for backend, refs in refs_by_event.values():
-        refs_by_backend[backend] |= {ref for ref in refs if _is_readable(backend, ref)}
+    for backend, ref in set().union(*refs_by_event.values()):
+        if backend in settings.OBS_BACKENDS and ref.is_valid:
+            refs_by_backend[backend].add(ref)
     unread = {
         (backend, ref): unread_refs
         for backend, refs in refs_by_backend.items()
         for ref, unread_refs in _unread_metadata(backend, refs).items()
     }
-    request_refreshes(
-        (backend, unread_ref)
-        for (backend, _ref), unread_refs in unread.items()
-        for unread_ref in unread_refs
-    )
-    return {
-        id
-        for id, (backend, refs) in refs_by_event.items()
-        if any((backend, ref) in unread for ref in refs)
-    }
-
-
-def _is_readable(backend: str, ref: PackageRef) -> bool:
-    return (
-        backend in settings.OBS_BACKENDS
-        and is_name(ref.project)
-        and (not ref.package or is_name(ref.package))
-    )
+    request_refreshes((backend, ref) for (backend, _), refs in unread.items() for ref in refs)
+    return {id for id, refs in refs_by_event.items() if not refs.isdisjoint(unread)}
 
 
 def _unread_metadata(
@@ -87,13 +62,7 @@ def _unread_metadata(
     unread: dict[PackageRef, set[PackageRef]] = defaultdict(set)
     if refs:
         projects, packages = (list(column) for column in zip(*refs, strict=True))
-        rows = query(
-            _UNREAD_METADATA,
-            backend=backend,
-            projects=projects,
-            packages=packages,
-            max_steps=MAX_DEVEL_STEPS,
-        )
+        rows = query(_UNREAD_METADATA, backend=backend, projects=projects, packages=packages)
         for of_project, of_package, project, package in rows:
             unread[PackageRef(of_project, of_package)].add(PackageRef(project, package))
     return unread

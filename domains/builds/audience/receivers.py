@@ -1,6 +1,6 @@
 """The queries behind the roles: role holders, watchers, moderators and token holders."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.contrib.auth.models import User
 from django.db.models import Q
@@ -13,18 +13,23 @@ from tailrace.subscriptions.types.roles import Receivers
 MAX_DEVEL_STEPS = 10
 """The maximum length of a chain of development packages."""
 
-# As in OBS: a package without holders of its own has the holders of its project. In both cases it
-# also has the holders of its development package.
-_HOLDERS = """
+DEVEL_CHAIN = f"""
 WITH RECURSIVE chain AS (
-  SELECT project, package, 0 AS steps
+  SELECT project AS of_project, package AS of_package, project, package, 0 AS steps
   FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
   UNION
-  SELECT p.devel_project, p.devel_package, steps + 1
+  SELECT of_project, of_package, p.devel_project, p.devel_package, steps + 1
   FROM chain JOIN tailrace_builds_package p ON p.backend = %(backend)s AND p.project = chain.project
     AND p.name = chain.package AND p.devel_project <> '' AND p.gone_at IS NULL
-  WHERE steps < %(max_steps)s
-), refs AS (
+  WHERE steps < {MAX_DEVEL_STEPS}
+)
+"""
+"""The given packages with their development packages, and the development packages of these."""
+
+# As in OBS: a package without holders of its own has the holders of its project. In both cases it
+# also has the holders of its development package.
+_HOLDERS = f"""
+{DEVEL_CHAIN}, refs AS (
   SELECT DISTINCT project, package FROM chain
 ), own AS MATERIALIZED (
   SELECT refs.project AS of_project, refs.package AS of_package, h."user", h."group"
@@ -48,10 +53,12 @@ def holders(backend: str, role: str, refs: Iterable[PackageRef]) -> Receivers:
     if not sources:
         return Receivers()
     projects, packages = (list(column) for column in zip(*sources, strict=True))
-    rows = query(
-        _HOLDERS, backend=backend, role=role, projects=projects, packages=packages,
-        max_steps=MAX_DEVEL_STEPS,
-    )  # fmt: skip
+    return _receivers(
+        query(_HOLDERS, backend=backend, role=role, projects=projects, packages=packages)
+    )
+
+
+def _receivers(rows: Collection[tuple[str, str]]) -> Receivers:
     return Receivers.of((user for user, _group in rows), (group for _user, group in rows))
 
 
@@ -61,10 +68,7 @@ def watchers_of_projects(projects: Iterable[str]) -> Receivers:
 
 
 def watchers_of_packages(refs: Iterable[PackageRef]) -> Receivers:
-    """Return the watchers of any of the packages.
-
-    For a multibuild flavour they include the watchers of its package.
-    """
+    """Return the watchers of any of the packages, for a multibuild flavour also of its package."""
     condition = Q(pk__in=[])
     for watched in {watched for ref in refs for watched in (ref, ref.sources)}:
         if watched.project and watched.package:
@@ -82,10 +86,8 @@ def _watchers(condition: Q) -> Receivers:
 
 
 def moderators() -> Receivers:
-    """Return the active users who have the permission to moderate, directly or through a group.
-
-    If there are none, return the active superusers and staff, as OBS does.
-    """
+    """Return the active users who have the permission to moderate; if there are none, the active
+    superusers and staff, as OBS does."""
     users = User.objects.with_perm(
         "tailrace_builds.moderate",
         include_superusers=False,
@@ -100,5 +102,6 @@ def moderators() -> Receivers:
 
 def token_holders(token: int, role: str) -> Receivers:
     """Return the users and groups with this TokenHolder.Role: the executor or the members."""
-    rows = list(TokenHolder.objects.filter(token=token, role=role).values_list("user", "group"))
-    return Receivers.of((user for user, _group in rows), (group for _user, group in rows))
+    return _receivers(
+        TokenHolder.objects.filter(token=token, role=role).values_list("user", "group")
+    )

@@ -45,15 +45,9 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _packages_of_event(payload: Payload) -> list[PackageRef]:
-    return [package_of(payload)]
-
-
+_OF_THE_EVENT = ("maintainer", "bugowner", "reader", "develpackage_or_package_maintainer")
 HOLDERS_OF: dict[str, Callable[[Payload], list[PackageRef]]] = {
-    "maintainer": _packages_of_event,
-    "bugowner": _packages_of_event,
-    "reader": _packages_of_event,
-    "develpackage_or_package_maintainer": _packages_of_event,
+    **dict.fromkeys(_OF_THE_EVENT, lambda payload: [package_of(payload)]),
     "source_maintainer": lambda payload: packages_of_actions(payload, "source"),
     "target_maintainer": lambda payload: packages_of_actions(payload, "target"),
     "reviewer": reviewing_packages,

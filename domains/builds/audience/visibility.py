@@ -1,8 +1,7 @@
 """Hidden projects: only their role holders may read their events.
 
-A project also counts as hidden while its metadata is unread or its backend is unknown, unless
-OBS_UNKNOWN_PROJECTS is `public`, and from the report of a change of its metadata until the change
-is read.
+A project also counts as hidden while a reported change of its metadata is unread and, unless
+OBS_UNKNOWN_PROJECTS is `public`, while its metadata is unread or its backend is unknown.
 """
 
 from collections import defaultdict
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 
 from tailrace.domains.builds.backends.names import PackageRef, is_name
@@ -61,9 +61,7 @@ def project_names(payload: Any) -> Iterator[str]:
             yield str(value)
 
 
-def readers_of_projects(
-    projects: Collection[ProjectRef],
-) -> dict[ProjectRef, Readers | None]:
+def readers_of_projects(projects: Collection[ProjectRef]) -> dict[ProjectRef, Readers | None]:
     """Return the users and groups that may read the data of each project; None means everybody."""
     rows = _project_rows(projects) if projects else {}
     stored = [row for project_rows in rows.values() for row in project_rows]
@@ -84,20 +82,13 @@ def request_metadata(events: Iterable[Recorded]) -> None:
 def readable_rows(
     rows: QuerySet[Any], user: User, project: str = "project", backend: str | None = "backend"
 ) -> QuerySet[Any]:
-    """Return the rows that belong to a public project or to no project. If the user may view hidden
-    events, return all rows.
-
-    `project` and `backend` are names of columns; `backend` is None if there is no such column.
-    """
+    """Return the rows that belong to a public project or to no project; all rows, if the user may
+    view hidden events. `project` and `backend` are names of columns (None: there is none)."""
     if user.has_perm(VIEW_HIDDEN):
         return rows
-    projects = Project.objects.filter(name=OuterRef(project))
-    if backend is None:
-        projects = projects.filter(backend__in=["", *settings.OBS_BACKENDS])
-    else:
-        projects = projects.filter(backend=OuterRef(backend))
-    # PostgreSQL evaluates a scalar subquery for each row. It would join EXISTS with the whole
-    # table.
+    same = Q(backend=OuterRef(backend)) if backend else Q(backend__in=["", *settings.OBS_BACKENDS])
+    projects = Project.objects.filter(same, name=OuterRef(project))
+    # PostgreSQL evaluates a scalar subquery for each row. It would join EXISTS with all projects.
     rows = rows.alias(
         _hidden=_one_if_any(projects.filter(hidden=True)),
         _changed=_one_if_any(projects.filter(has_changed(), refreshed_at__isnull=False)),
@@ -127,8 +118,7 @@ class _ProjectRow(NamedTuple):
 
 
 def _project_rows(projects: Collection[ProjectRef]) -> Mapping[ProjectRef, list[_ProjectRow]]:
-    """Return the rows of each project. If its backend is unknown, return the rows of all backends
-    with a project of this name."""
+    """Return the rows of each project; if its backend is unknown, of all backends."""
     backends = {project.backend for project in projects}
     if "" in backends:
         backends |= {*settings.OBS_BACKENDS}
@@ -157,15 +147,8 @@ def _project_readers(
     ]
     if restrictions:
         return _common_readers(restrictions)
-    return _readers_of_public_or_unknown_project(project, rows)
-
-
-def _readers_of_public_or_unknown_project(
-    project: ProjectRef, rows: Sequence[_ProjectRow]
-) -> Readers | None:
-    if project.backend and any(row.refreshed_at for row in rows):
-        return None
-    if settings.OBS_UNKNOWN_PROJECTS == "public":
+    is_public = project.backend and any(row.refreshed_at for row in rows)
+    if is_public or settings.OBS_UNKNOWN_PROJECTS == "public":
         return None
     may_exist = is_name(project.project) and all(row.exists or row.changed for row in rows)
     return _readers_of_unread_project(project.backend) if may_exist else NOBODY
@@ -177,20 +160,15 @@ def _readers_of_unread_project(backend: str) -> Readers:
 
 
 def _role_holders(projects: Collection[ProjectRef]) -> dict[ProjectRef, Readers]:
-    """Return the users and groups that hold any role in each of these projects."""
-    if not projects:
-        return {}
-    users: dict[ProjectRef, set[str]] = defaultdict(set)
-    groups: dict[ProjectRef, set[str]] = defaultdict(set)
-    rows = RoleHolder.objects.filter(
-        Q(backend__in={ref.backend for ref in projects}),
-        Q(project__in={ref.project for ref in projects}),
-        package="",
-    )
-    for backend, project, user, group in rows.values_list("backend", "project", "user", "group"):
-        users[ProjectRef(backend, project)].add(user)
-        groups[ProjectRef(backend, project)].add(group)
-    return {project: Readers.of(users[project], groups[project]) for project in projects}
+    """Return the users and groups that hold any role in projects of these backends and names."""
+    backends, names = {ref.backend for ref in projects}, {ref.project for ref in projects}
+    rows = RoleHolder.objects.filter(backend__in=backends, project__in=names, package="")
+    by_project = rows.values_list("backend", "project")
+    holders = by_project.annotate(users=ArrayAgg("user"), groups=ArrayAgg("group"))
+    return {
+        ProjectRef(backend, project): Readers.of(users, groups)
+        for backend, project, users, groups in holders
+    }
 
 
 def _common_readers(readers: Iterable[Readers | None]) -> Readers | None:

@@ -2,12 +2,10 @@
 
 import re
 
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import ParseError, fromstring
 from django.conf import settings
 
-from tailrace.domains.builds.backends.client import BackendClient, BackendError
-from tailrace.domains.builds.backends.metadata import path_of
+from tailrace.domains.builds.backends.client import BackendClient
+from tailrace.domains.builds.backends.metadata import parsed, path_of
 from tailrace.net.sanitize import plain_breaks, printable
 
 SECONDS = 10.0
@@ -25,16 +23,11 @@ def log_tail(backend: str, project: str, package: str, repository: str, arch: st
     then the bytes from `start` to `end`.
     """
     path = path_of("build", project, repository, arch, package, "_log")
-    limit = settings.OBS_LOG_TAIL_BYTES
-    url = settings.OBS_BACKENDS[backend]
-    # Logs have a separate circuit breaker: they come from other servers than notifications and
-    # metadata.
+    limit, url = settings.OBS_LOG_TAIL_BYTES, settings.OBS_BACKENDS[backend]
+    # Logs come from other servers than notifications and metadata.
+    breaker, max_bytes = f"builds.build_logs:{backend}", limit + 16 * 1024
     with BackendClient(
-        backend,
-        url,
-        seconds=SECONDS,
-        max_bytes=limit + 16 * 1024,
-        breaker=f"builds.build_logs:{backend}",
+        backend, url, seconds=SECONDS, max_bytes=max_bytes, breaker=breaker
     ) as client:
         size = _size(client.get(path, {"view": "entry"}))
         start = max(size - limit, 0)
@@ -46,17 +39,13 @@ def log_tail(backend: str, project: str, package: str, repository: str, arch: st
 
 def _size(body: bytes) -> int:
     """Return the size in `<directory><entry name="_log" size="123" …/></directory>`."""
-    try:
-        entry = fromstring(body, forbid_dtd=True).find("entry")
-    except (ParseError, DefusedXmlException, ValueError) as error:
-        raise BackendError(f"the size of the log is not readable XML: {error}") from None
+    entry = parsed(body, "the size of the log").find("entry")
     text = "" if entry is None else entry.get("size", "")
     return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else 0
 
 
 def _last_lines(log: bytes, *, cut: bool) -> str:
-    """Return the last LINES lines as text. If the beginning of the log is `cut` off, leave out the
-    first line, which is incomplete."""
+    """Return the last LINES lines as text, without the incomplete first line of a `cut` log."""
     text = printable(_ESCAPE_SEQUENCE.sub("", plain_breaks(log.decode("utf-8", "replace"))))
     lines = [line.rstrip() for line in text.strip("\n").split("\n")]
     if cut and 1 < len(lines) <= LINES:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
@@ -60,21 +60,19 @@ class NotTried(BackendError):
 
 
 def outcome_of(backend: str, error: BackendError) -> Retry | Snooze:
-    """Return the outcome of a job whose request failed: a retry, or, if the request was not sent, a
-    snooze, which counts no attempt."""
+    """Return the outcome of a job whose request failed: a retry, or a snooze if it was not sent."""
     if isinstance(error, NotTried):
         return Snooze(str(error), seconds=with_jitter(error.wait))
     return Retry(f"backend {backend}: {error}")
 
 
 def breaker_name(backend: str) -> str:
-    """Return the name of the circuit breaker that all requests to this backend share."""
+    """Return the name of the circuit breaker of the requests to this backend."""
     return f"builds.backend:{backend}"
 
 
 class Answer:
-    """The body of an answer, as it arrives. It must be complete `seconds` after the start or after
-    the last call of `extend`."""
+    """The body of an answer, which must be complete `seconds` after the last call of `extend`."""
 
     def __init__(self, host: str, response: httpx.Response, seconds: float) -> None:
         self.received = 0
@@ -111,9 +109,8 @@ class BackendClient:
     """A client of one backend; use it as a context manager. All calls raise BackendError.
 
     The client stops reading an answer that is larger than `max_bytes` (default:
-    OBS_PAGE_LIMIT_BYTES) or takes longer than `seconds` (default: OBS_TIMEOUT_SECONDS). If a
-    backend cannot be reached or does not answer, its circuit breaker opens: for a while, all
-    requests of all jobs to the backend raise `NotTried`.
+    OBS_PAGE_LIMIT_BYTES) or takes longer than `seconds` (default: OBS_TIMEOUT_SECONDS). While the
+    circuit breaker of the backend is open, all requests of all jobs to it raise `NotTried`.
     Redirects are not followed and proxy variables are not read: a backend is in the same network.
     """
 
@@ -158,7 +155,7 @@ class BackendClient:
 
     def _request(self, method: str, path: str, query: Query | None, seconds: float | None) -> bytes:
         received = bytearray()
-        with self._exchange(method, path, query, seconds=seconds) as answer:
+        with self._exchange(method, path, query, seconds) as answer:
             for chunk in answer.chunks():
                 received += chunk
                 if len(received) > self._max_bytes:
@@ -174,22 +171,17 @@ class BackendClient:
         method: str,
         path: str,
         query: Query | None = None,
-        *,
         seconds: float | None = None,
-        silence: float | None = None,
     ) -> Iterator[Answer]:
-        """Send a request and yield its answer, of status 200, to be read within the block.
-
-        Raises NoAnswer if no data arrives for `silence` seconds, and Unreachable if the answer is
-        not complete after `seconds`. None means the client's time limit.
-        """
+        """Send a request and yield its answer, of status 200, to be read within the block. Raises
+        Unreachable if it is not complete after `seconds` (None: the client's time limit)."""
         state = breaker.check(self._breaker)
         if state.wait:
             raise NotTried(f"the circuit breaker {self._breaker} is open", state.wait)
         try:
             if state.probe:
                 self._probe()
-            with self._open(method, path, query, seconds, silence) as answer:
+            with self._open(method, path, query, seconds) as answer:
                 yield answer
         except (BackendError, ValueError, GeneratorExit) as error:
             update_breaker(self._breaker, state, [_breaker_result(error)])
@@ -200,13 +192,10 @@ class BackendClient:
         """Test the backend of a half-open breaker with a cheap request and a short time limit,
         before a request that may take long. Any answer, errors included, passes the test."""
         seconds = self.short_seconds
-        if seconds >= self._seconds:
-            return
-        try:
-            with self._open("GET", "/lastnotifications", {"noprune": 1}, seconds, seconds):
+        if seconds < self._seconds:
+            open_log = self._open("GET", "/lastnotifications", {"noprune": 1}, seconds, seconds)
+            with suppress(Refused), open_log:
                 pass
-        except Refused:
-            pass
 
     @contextmanager
     def _open(
@@ -215,8 +204,9 @@ class BackendClient:
         path: str,
         query: Query | None,
         seconds: float | None,
-        silence: float | None,
+        silence: float | None = None,
     ) -> Iterator[Answer]:
+        """Send a request. Raises NoAnswer if no data arrives for `silence` seconds."""
         silence = self._seconds if silence is None else silence
         timeout = httpx.Timeout(silence, connect=min(CONNECT_SECONDS, self._seconds))
         answer: Answer | None = None
@@ -249,8 +239,7 @@ class BackendClient:
 
 
 def _breaker_result(error: BaseException) -> DeliveryResult:
-    """Return the result to record in the backend's breaker after a failed request. Errors of the
-    request itself, such as a 404, count as a success of the backend."""
+    """Return the result for the backend's breaker. A 404, for example, counts as a success."""
     if isinstance(error, Unreachable):
         return DeliveryResult(DeliveryStatus.UNAVAILABLE, str(error))
     if isinstance(error, ServerError):

@@ -1,7 +1,7 @@
 """Read the metadata of all projects and packages of a backend once."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -17,9 +17,8 @@ from tailrace.domains.builds.backends.packages import read_package, refresh_proj
 from tailrace.domains.builds.models import Package, Project
 
 MAX_FAILURES_IN_ROW = 3
-"""After this many failures in a row the import checks whether the backend works at all. The number
-is lower than the failures that open the backend's circuit breaker, so that a few broken packages do
-not stop the polling of its log."""
+"""After so many failures the import checks whether the backend works at all: fewer than open the
+backend's circuit breaker, so that a few broken packages do not stop the polling of its log."""
 LONGEST_WAIT = 60.0
 """Seconds without a pause that the import waits for an open circuit breaker to close."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -36,7 +35,7 @@ class Pace:
     """Limits requests, which are sent one after another, to `per_second`."""
 
     def __init__(self, per_second: float) -> None:
-        self.interval = 1 / per_second
+        self._interval = 1 / per_second
         self._next = time.monotonic()
 
     def wait(self, requests: int = 1) -> None:
@@ -44,7 +43,7 @@ class Pace:
         now = time.monotonic()
         if self._next > now:
             time.sleep(self._next - now)
-        self._next = max(self._next, now) + requests * self.interval
+        self._next = max(self._next, now) + requests * self._interval
 
 
 @dataclass(slots=True)
@@ -71,11 +70,8 @@ class Counts:
 
 @dataclass(slots=True)
 class Import:
-    """One run of the import. It skips projects and packages that were read after `since`.
-
-    Each project and package is stored directly after its read, like in a refresh. At the end the
-    run tries failed projects and packages a second time.
-    """
+    """One run of the import. It skips projects and packages that were read after `since`, and at
+    the end tries failed ones a second time."""
 
     client: MetadataClient
     pace: Pace
@@ -91,18 +87,17 @@ class Import:
         names = self._when_breaker_is_closed(self.client.projects)
         imported = set(self._projects().filter(imported_at__gte=self.since).values_list("name"))
         self.counts.projects = len(names)
-        failed = [name for name in self._with_progress(names) if not self._import(name, imported)]
+        failed = []
+        for name in names:
+            if not self._import(name, imported):
+                failed.append(name)
+            self.counts.done += 1
+            self.on_progress(self.counts)
         self.counts.failed.clear()
         for name in failed:
             self._import(name, imported)
             self.on_progress(self.counts)
         return self.counts
-
-    def _with_progress(self, names: Iterable[str]) -> Iterator[str]:
-        for name in names:
-            yield name
-            self.counts.done += 1
-            self.on_progress(self.counts)
 
     def _import(self, name: str, imported: set[tuple[str]]) -> bool:
         """Read a project with its packages; return whether the project is completely stored."""
@@ -150,12 +145,9 @@ class Import:
         `project/package`) and return False."""
         try:
             complete = self._when_breaker_is_closed(read)
-        except InvalidName as error:
+        except (InvalidName, BackendError) as error:
             self.counts.failed[path] = str(error)
-            return False
-        except BackendError as error:
-            self.counts.failed[path] = str(error)
-            self._failures_in_row += 1
+            self._failures_in_row += isinstance(error, BackendError)
             if self._failures_in_row >= MAX_FAILURES_IN_ROW:
                 self._check_backend()
             return False

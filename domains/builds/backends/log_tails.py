@@ -22,15 +22,13 @@ def contexts(events: Sequence[Recorded]) -> dict[int, Context | None]:
     """Return `log_tail` and `log_problem` for the templates of each event, by its id; None while
     the log is being fetched. Logs that were not requested yet are requested.
 
-    The result has no item for an event that no backend's own log or bus reported: an event from
-    another source must not cause requests to a backend.
+    Events that no backend's own log or bus reported must not cause requests: they are left out.
     """
-    events_with_log = [event for event in events if has_log(event)]
-    rows = _log_tails(events_with_log)
-    missing_ids = [event.id for event in events_with_log if event.id not in rows]
-    if missing_ids:
+    ids = [event.id for event in events if has_log(event)]
+    rows = {row.event_id: row for row in BuildLogTail.objects.filter(event__in=ids)}
+    if missing_ids := [id for id in ids if id not in rows]:
         _request(missing_ids)
-    return {event.id: _context(rows.get(event.id)) for event in events_with_log}
+    return {id: _context(rows.get(id)) for id in ids}
 
 
 def has_log(event: Recorded) -> bool:
@@ -38,18 +36,10 @@ def has_log(event: Recorded) -> bool:
     return settings.OBS_LOG_TAIL_BYTES > 0 and reporter_of(event) in settings.OBS_BACKENDS
 
 
-def _log_tails(events: Sequence[Recorded]) -> dict[int, BuildLogTail]:
-    rows = BuildLogTail.objects.filter(event__in=[event.id for event in events]) if events else ()
-    return {row.event_id: row for row in rows}
-
-
 def _request(event_ids: Sequence[int]) -> None:
-    now = clock.now()
+    rows = [BuildLogTail(event_id=id, requested_at=clock.now()) for id in event_ids]
     with transaction.atomic():
-        BuildLogTail.objects.bulk_create(
-            [BuildLogTail(event_id=id, requested_at=now) for id in event_ids],
-            ignore_conflicts=True,
-        )
+        BuildLogTail.objects.bulk_create(rows, ignore_conflicts=True)
         enqueue_many("builds.fetch_build_log", [{"event_id": id} for id in event_ids])
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -85,10 +85,7 @@ class MetadataClient(BackendClient):
         return SourceInfo(
             **{key: root.get(key, "") for key in ("srcmd5", "verifymd5", "rev", "vrev")},
             error=(root.findtext("error") or "").strip()[:2000],
-            links=[
-                (linked.get("project", ""), linked.get("package", ""))
-                for linked in root.findall("linked")
-            ],
+            links=[(e.get("project", ""), e.get("package", "")) for e in root.findall("linked")],
         )
 
     def notification_payload(self, key: str) -> list[dict[str, Any]]:
@@ -108,26 +105,25 @@ class MetadataClient(BackendClient):
         self.delete(path_of("notificationpayload", key))
 
     def _list(self, *path: str) -> list[str]:
-        """Return the names in a directory listing. Its time limit is OBS_TIMEOUT_SECONDS, because
-        the listing may be long."""
+        """Return the names in a directory listing, within OBS_TIMEOUT_SECONDS: it may be long."""
         body = self.get(path_of(*path), seconds=settings.OBS_TIMEOUT_SECONDS)
-        entries = _parsed(body, path).findall("entry")
+        entries = parsed(body, "/".join(path)).findall("entry")
         return [name for entry in entries if (name := entry.get("name", ""))]
 
     def _xml(self, *path: str, **query: str) -> Element:
-        return _parsed(self.get(path_of(*path), query), path)
+        return parsed(self.get(path_of(*path), query), "/".join(path))
 
 
-def _parsed(body: bytes, path: Sequence[str]) -> Element:
+def parsed(body: bytes, name: str) -> Element:
+    """Return the XML document called `name` in errors; raise BackendError if it is not XML."""
     try:
         return fromstring(body, forbid_dtd=True)
     except (ParseError, DefusedXmlException, ValueError) as error:
-        raise BackendError(f"{'/'.join(path)} is not readable XML: {error}") from None
+        raise BackendError(f"{name} is not readable XML: {error}") from None
 
 
 def path_of(*names: str) -> str:
-    """Return the URL path with each name as exactly one segment; raise InvalidName for a name that
-    cannot be one."""
+    """Return the URL path with each name as one segment, or raise InvalidName."""
     for name in names:
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise InvalidName(f"{name!r} is not a valid name")
@@ -136,24 +132,20 @@ def path_of(*names: str) -> str:
 
 def _meta(root: Element, project: str) -> Meta:
     devel = root.find("devel")
+    scmsync = (root.findtext("scmsync") or "").strip()[:2000]
     return Meta(
         title=(root.findtext("title") or "").strip()[:500],
         holders=frozenset(_holders(root)),
         devel_project="" if devel is None else devel.get("project", project),
         devel_package="" if devel is None else devel.get("package", root.get("name", "")),
         hidden=root.find("access/disable") is not None,
-        scmsync=_without_login((root.findtext("scmsync") or "").strip()[:2000]),
+        scmsync=re.sub(r"^([^/?#]*//)[^/?#]*@", r"\1", scmsync),  # without the login
     )
 
 
-def _without_login(url: str) -> str:
-    return re.sub(r"^([^/?#]*//)[^/?#]*@", r"\1", url)
-
-
 def _holders(root: Element) -> Iterator[Holder]:
-    for person in root.findall("person"):
-        if person.get("userid") and person.get("role"):
-            yield Holder(person.get("role", ""), user=person.get("userid", ""))
-    for group in root.findall("group"):
-        if group.get("groupid") and group.get("role"):
-            yield Holder(group.get("role", ""), group=group.get("groupid", ""))
+    for tag, field_name in (("person", "user"), ("group", "group")):
+        for element in root.findall(tag):
+            role, name = element.get("role"), element.get(f"{field_name}id")
+            if role and name:
+                yield Holder(role, **{field_name: name})

@@ -17,8 +17,12 @@ class PackageRef(NamedTuple):
     package: str = ""
 
     @property
+    def is_valid(self) -> bool:
+        return is_name(self.project) and (not self.package or is_name(self.package))
+
+    @property
     def sources(self) -> "PackageRef":
-        """Return the package or project that has the metadata: `hello` for the multibuild flavour
+        """The package or project that has the metadata: `hello` for the multibuild flavour
         `hello:qt`, the project for `_project`."""
         if self.package == PROJECT_SOURCES:
             return PackageRef(self.project)
@@ -29,9 +33,4 @@ class PackageRef(NamedTuple):
 
 def is_name(text: str) -> bool:
     """Return whether the text is a possible name of a project or package."""
-    return (
-        0 < len(text) <= MAX_LENGTH
-        and text not in (".", "..")
-        and "/" not in text
-        and "\0" not in text
-    )
+    return 0 < len(text) <= MAX_LENGTH and text not in (".", "..") and not {"/", "\0"} & {*text}

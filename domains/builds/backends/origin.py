@@ -8,8 +8,7 @@ PAST = "past"
 
 
 def source_of(backend: str, epoch: int, *, past: bool = False) -> str:
-    """Return the source of events from a backend's log: of an epoch of the log, or, with `past`,
-    from before the first read."""
+    """Return the source of events of an epoch of a backend's log, or from before the first read."""
     return f"obs:{backend}:{PAST if past else epoch}"
 
 
@@ -19,11 +18,8 @@ def is_past(event: Recorded) -> bool:
 
 
 def backend_of(event: Recorded) -> str:
-    """Return the name of the backend that the event is about: `main` for the source `obs:main:1`.
-
-    For other sources, return the name of the only configured backend, or "" if there is not exactly
-    one.
-    """
+    """Return the backend that the event is about: `main` for the source `obs:main:1`; for other
+    sources, the only configured backend, or "" if there is not exactly one."""
     kind, _, rest = event.source.partition(":")
     if kind == "obs" and rest:
         return rest.rpartition(":")[0] or rest
@@ -31,10 +27,10 @@ def backend_of(event: Recorded) -> str:
 
 
 def reporter_of(event: Recorded) -> str:
-    """Return the name of the backend whose own log or bus reported the event; "" for other sources.
+    """Return the backend whose own log or bus reported the event; "" for other sources.
 
-    Handlers that change something because of an event accept only events with a reporter, because
-    anyone with an API token can record an event about a backend.
+    Handlers that change something accept only events with a reporter, because anyone with an API
+    token can record an event about a backend.
     """
     kind, _, rest = event.source.partition(":")
     if kind == "bus" and rest:  # a bus carries the events of one backend

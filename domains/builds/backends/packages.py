@@ -26,10 +26,7 @@ class PackageState:
 
 
 def refresh_project(client: MetadataClient, project: str, event_id: int) -> bool:
-    """Read and store a project's current metadata; return False if the project does not exist.
-
-    `event_id` is the id of the event that caused the refresh.
-    """
+    """Read and store a project's metadata because of an event; return whether it exists."""
     reading = Reading.begin(client.name, project)
     try:
         meta = client.project_meta(project)
@@ -62,10 +59,8 @@ def read_package(client: MetadataClient, project: str, package: str) -> PackageS
 
 
 def store_package(state: PackageState) -> bool:
-    """Store a package's state in the caller's transaction; return whether its sources changed.
-
-    If the stored state is from a later read, nothing changes.
-    """
+    """Store a package's state in the caller's transaction, unless the stored state is from a later
+    read; return whether its sources changed."""
     row, created = Package.objects.select_for_update().get_or_create(
         backend=state.backend, project=state.project, name=state.package
     )
@@ -96,9 +91,8 @@ def store_package(state: PackageState) -> bool:
 def linking_to(backend: str, project: str, package: str) -> list[tuple[str, str]]:
     """Return (project, package) of the packages that link to this one."""
     links = PackageLink.objects.filter(project=project, name=package, package__backend=backend)
-    return list(
-        links.order_by("package_id").values_list("package__project", "package__name").distinct()
-    )
+    names = links.order_by("package_id").values_list("package__project", "package__name")
+    return list(names.distinct())
 
 
 def _sources(package: Package) -> tuple[str, ...]:

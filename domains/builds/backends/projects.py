@@ -37,16 +37,9 @@ def record_states(states: Sequence[ProjectState]) -> None:
 
 
 def in_deleted_projects(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of the events that happened after their project was deleted.
-
-    Event ids rise in the order of the log, so an event with a lower id than the deletion happened
-    before it.
-    """
+    """Return the ids, which rise in the order of the log, of events after a project's deletion."""
     keys = {event.id: (backend_of(event), event.raw_payload["project"]) for event in events}
-    deleted_by = {
-        (project.backend, project.name): project.last_event
-        for project in Project.objects.filter(
-            name__in={name for _backend, name in keys.values()}, exists=False
-        )
-    }
+    names = {name for _backend, name in keys.values()}
+    deleted = Project.objects.filter(name__in=names, exists=False)
+    deleted_by = {(project.backend, project.name): project.last_event for project in deleted}
     return {id for id, key in keys.items() if deleted_by.get(key, id) < id}

@@ -19,11 +19,7 @@ SELECT {clock.NOW}, array(
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A read that has begun. If several reads overlap, the result of the one that began last is
-    stored.
-
-    The result includes all changes that were reported before the read began. It may include later
-    changes, but these stay unread until a read that begins after their report.
-    """
+    stored. Changes stay unread until a read that begins after their report."""
 
     began: datetime
     changes: tuple[int, ...]
@@ -31,16 +27,12 @@ class Reading:
 
     @classmethod
     def begin(cls, backend: str, project: str, package: str = "") -> Self:
-        """Begin a read; call this before the request. `package` is empty for the project's own
-        metadata."""
+        """Begin a read; call this before the request."""
         [(began, changes)] = query(_BEGIN, backend=backend, project=project, package=package)
         return cls(began, tuple(changes))
 
     def is_newest(self, refreshed_at: datetime | None) -> bool:
-        """Return whether the stored result is not from a read that began later.
-
-        `refreshed_at` is the column of the stored row, which the caller has locked.
-        """
+        """Return whether the stored result (of a locked row) is not from a later read."""
         return refreshed_at is None or refreshed_at <= self.began
 
     def finish(self) -> None:

@@ -42,13 +42,10 @@ def release(
     For a binary with changed content, the old row gets `modified_at` and a new row is added. The
     row of a removed binary gets `obsolete_at`. Storing the same release twice changes nothing.
     """
-    new = {
-        identity_of(binary): binary
-        for binary in (_binary(backend, project, repository, item, at) for item in items)
-    }
-    current = Binary.objects.current().filter(
-        backend=backend, project=project, repository=repository
-    )
+    place = {"backend": backend, "project": project, "repository": repository}
+    binaries = (_binary(item, released_at=at, **place) for item in items)
+    new = {identity_of(binary): binary for binary in binaries}
+    current = Binary.objects.current().filter(**place)
     old = {identity_of(binary): binary for binary in current.select_for_update()}
     changed = {
         identity
@@ -74,21 +71,16 @@ def _end(column: str, at: datetime, ids: list[int]) -> None:
         Binary.objects.filter(pk__in=ids[start : start + BATCH_SIZE]).update(**{column: at})
 
 
-def _binary(
-    backend: str, project: str, repository: str, item: Mapping[str, Any], at: datetime
-) -> Binary:
+def _binary(item: Mapping[str, Any], **columns: Any) -> Binary:
     def text(key: str) -> str:
         value = item.get(key)
         return "" if value is None else str(value).replace("\0", "\ufffd")
 
     return Binary(
-        backend=backend,
-        project=project,
-        repository=repository,
         arch=text("binaryarch"),
         source_project=text("project"),
         buildtime=unix_time(item.get("buildtime")),
         **{key: text(key) for key in SAME_NAMES},
         operation=Binary.Operation.ADDED,
-        released_at=at,
+        **columns,
     )

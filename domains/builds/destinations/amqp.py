@@ -18,6 +18,7 @@ ANSWER_SECONDS = 10
 IDLE_SECONDS = 60
 """A connection that was unused for longer is replaced, because it has sent no heartbeats."""
 PERSISTENT = 2
+UNSENT = {DeliveryStatus.UNAVAILABLE, DeliveryStatus.NOT_TRIED}
 
 # Certificate errors and time-outs are OSErrors.
 ERRORS = (AMQPError, OSError)
@@ -40,7 +41,8 @@ class AmqpBus(Bus):
         """Publish all messages, then wait for all confirmations."""
         reused, started = self.connection is not None, time.monotonic()
         results = self._try(messages)
-        if reused and _none_sent(results) and time.monotonic() - started < CONNECT_SECONDS:
+        answered = {result.status for result in results} - UNSENT
+        if reused and not answered and time.monotonic() - started < CONNECT_SECONDS:
             # The broker may have closed the idle connection: try once more with a new one.
             results = self._try(messages)
         return results
@@ -98,7 +100,14 @@ class AmqpBus(Bus):
         events["basic_ack"] = {confirmations.ack}
         events["basic_nack"] = {confirmations.nack}
         for message in messages:
-            channel.basic_publish(_amqp_message(message), self.exchange, message.key)
+            sent = amqp.Message(
+                message.body,
+                content_type=message.content_type,
+                content_encoding="utf-8",
+                delivery_mode=PERSISTENT,
+                message_id=message.message_id,
+            )
+            channel.basic_publish(sent, self.exchange, message.key)
             self.published += 1
         deadline = time.monotonic() + ANSWER_SECONDS
         while confirmations.missing():
@@ -132,36 +141,16 @@ class Confirmations:
         return None in self._results
 
     def results(self, reason: str = "") -> list[DeliveryResult]:
-        """Return the result of each message. The first unconfirmed message is UNAVAILABLE with the
-        reason; the unconfirmed messages after it were not tried."""
-        results = []
-        unconfirmed = DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
-        for result in self._results:
-            results.append(result or unconfirmed)
-            if result is None:
-                unconfirmed = NOT_TRIED
-        return results
+        """Return the results. The first unconfirmed message is UNAVAILABLE, others NOT_TRIED."""
+        first = self._results.index(None) if self.missing() else None
+        unavailable = DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
+        return [
+            result or (unavailable if index == first else NOT_TRIED)
+            for index, result in enumerate(self._results)
+        ]
 
     def _set_results(self, count: int, multiple: bool, result: DeliveryResult) -> None:
-        """Set the result of the message number `count`, or, with `multiple`, of all messages up to
-        it."""
+        """Set the result of the message number `count`, with `multiple` of all up to it."""
         for index in range(0 if multiple else count - 1, count):
             if self._results[index] is None:
                 self._results[index] = result
-
-
-def _none_sent(results: Sequence[DeliveryResult]) -> bool:
-    return all(
-        result.status in (DeliveryStatus.UNAVAILABLE, DeliveryStatus.NOT_TRIED)
-        for result in results
-    )
-
-
-def _amqp_message(message: Message) -> amqp.Message:
-    return amqp.Message(
-        message.body,
-        content_type=message.content_type,
-        content_encoding="utf-8",
-        delivery_mode=PERSISTENT,
-        message_id=message.message_id,
-    )

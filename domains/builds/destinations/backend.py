@@ -9,13 +9,12 @@ from tailrace.domains.builds.event_types.base import BuildsEvent
 
 
 class BackendBus(HttpBus):
-    """POSTs the payload to `/notify_plugins/TYPE`, for the backend's `$notification_plugin`s.
+    """POSTs the payload to `/notify_plugins/TYPE`, as `notify_backend` of OBS's Event::Base did.
 
-    This is what `notify_backend` of OBS's Event::Base did. TYPE is the event type's name in the
-    notification log; event types without such a name are not sent. The body is the payload as JSON,
-    with the event's `time` in seconds since 1970. The backend calls its plugins and appends nothing
-    to its log (notify_plugins in BSSrcServer/Notify.pm), so it is safe to send events back to the
-    backend that reported them.
+    TYPE is the event type's name in the notification log; types without such a name are not sent.
+    The body is the payload as JSON, with the event's `time` in seconds since 1970. The backend
+    calls its `$notification_plugin`s and appends nothing to its log (BSSrcServer/Notify.pm), so
+    events may be sent back to the backend that reported them.
     """
 
     schemes = ("obs+https", "obs+http")

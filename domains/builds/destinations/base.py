@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from tailrace.domains.builds.event_types.base import BuildsEvent
 from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
@@ -64,19 +64,15 @@ class Bus:
         return bool(event_type.bus_key)
 
     def __init__(self, name: str, url: str) -> None:
-        """Take a name and its URL from BUS_BACKENDS; raise Misconfigured if the URL or the secret
-        is invalid."""
+        """Raise Misconfigured if the URL (of BUS_BACKENDS) or the secret is invalid."""
         self.name = name
         self.url = url
-        self.parts: SplitResult = urlsplit(url)
+        self.parts = urlsplit(url)
         self._send_together = Together(self._send, own_thread=True)
 
     async def deliver(self, message: Message) -> DeliveryResult:
-        """Send one message and return its result.
-
-        By default, concurrent calls share one call of `send`, in a thread of this bus, so that it
-        does not delay other buses.
-        """
+        """Send one message and return its result. By default, concurrent calls share one call of
+        `send`, in a thread of this bus, so that it does not delay other buses."""
         return await self._send_together(message)
 
     def _send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
@@ -88,10 +84,7 @@ class Bus:
 
     def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
         """Send the messages in order and return their results in the same order. Raise Unavailable
-        if no message was sent.
-
-        It is called in a thread of this bus.
-        """
+        if no message was sent. It is called in a thread of this bus."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -100,15 +93,11 @@ class Bus:
     def describe(self, error: BaseException | str) -> str:
         """Return the error's text with the destination's URL, without secrets."""
         text = " ".join(str(error).split()) or type(error).__name__
-        for secret in secrets_of(self.parts):
-            text = text.replace(secret, "***")
+        tokens = (value for _key, value in parse_qsl(self.parts.query))
+        for secret in (self.parts.password, *tokens):
+            if secret and len(secret) > 3:
+                text = text.replace(secret, "***")
         return f"{redacted(self.url)}: {text}"[:500]
-
-
-def secrets_of(parts: SplitResult) -> list[str]:
-    """Return the URL's password and the values of its query, which may be tokens."""
-    values = [value for _key, value in parse_qsl(parts.query)]
-    return [secret for secret in (parts.password, *values) if secret and len(secret) > 3]
 
 
 def redacted(url: str) -> str:

@@ -35,21 +35,17 @@ def buses_for(event_type: type[EventType] | None) -> list[str]:
     """Return the names of the BUS_BACKENDS to which events of this type are sent."""
     if event_type is None or not issubclass(event_type, BuildsEvent):
         return []
-    return [name for name, url in settings.BUS_BACKENDS.items() if _takes(url, event_type)]
-
-
-def _takes(url: str, event_type: type[BuildsEvent]) -> bool:
-    try:
-        return bus_class(url).takes(event_type)
-    except UnknownBus:  # the job fails with the reason
-        return bool(event_type.bus_key)
+    # For an unknown scheme, the default holds: the job fails with the reason.
+    classes = {
+        name: bus_classes().get(urlsplit(url).scheme, Bus)
+        for name, url in settings.BUS_BACKENDS.items()
+    }
+    return [name for name, bus in classes.items() if bus.takes(event_type)]
 
 
 def connect(name: str) -> Bus:
-    """Return this process's bus of this name in BUS_BACKENDS. It connects at its first message.
-
-    Raises UnknownBus or Misconfigured.
-    """
+    """Return this process's bus of this name in BUS_BACKENDS, which connects at its first message.
+    Raises UnknownBus or Misconfigured."""
     url = settings.BUS_BACKENDS.get(name)
     if url is None:
         hint = did_you_mean(name, settings.BUS_BACKENDS)
@@ -60,9 +56,3 @@ def connect(name: str) -> Bus:
             bus.close()
         bus = _open_buses[name] = bus_class(url)(name, url)
     return bus
-
-
-def close_all() -> None:
-    """Close this process's connections."""
-    while _open_buses:
-        _open_buses.popitem()[1].close()

@@ -52,10 +52,8 @@ def _line(message: Message) -> bytes:
 
 
 def _append(file: int, lines: bytes) -> None:
-    """Append all lines or none: if the disk is full, an incomplete write is undone.
-
-    If a crash left an incomplete last line, a line break is appended to it first.
-    """
+    """Append all lines or none, on a line of their own even if a crash left an incomplete line. If
+    the disk is full, an incomplete write is undone."""
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
         lines = b"\n" + lines

@@ -22,8 +22,8 @@ RETRIED_STATUSES = (408, 429)
 
 
 class _Sender:
-    """The connections of one event loop to one destination. At most MAX_CONCURRENT messages are
-    sent at a time. After a failure, the waiting messages are not tried."""
+    """The connections of one event loop to one destination, for MAX_CONCURRENT messages at a time.
+    After a failure, the waiting messages are not tried."""
 
     def __init__(self) -> None:
         self._client = httpx.AsyncClient(
@@ -43,11 +43,8 @@ class _Sender:
             result = await post(self._client)
             failed = result.status is DeliveryStatus.FAILED
             self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
-            if (
-                result.status is DeliveryStatus.UNAVAILABLE
-                or result.after
-                or self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW
-            ):
+            unavailable = result.after or result.status is DeliveryStatus.UNAVAILABLE
+            if unavailable or self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 self._failures_in_a_row, self._stopped_at = 0, time.monotonic()
             return result
 
@@ -72,8 +69,7 @@ class HttpBus(Bus):
         return message.body
 
     async def deliver(self, message: Message) -> DeliveryResult:
-        """POST one message, at most MAX_CONCURRENT at a time. If the destination becomes
-        unavailable while the message waits, the message is not tried."""
+        """POST one message, unless the destination becomes unavailable while it waits."""
         loop = asyncio.get_running_loop()
         if loop not in self._senders:
             self._senders[loop] = _Sender()
@@ -88,12 +84,10 @@ class HttpBus(Bus):
                 as answer,
             ):  # fmt: skip
                 await _read(answer)
-        except TimeoutError:
-            return DeliveryResult(
-                DeliveryStatus.UNAVAILABLE, self.describe(f"no answer in {TOTAL_SECONDS:g} s")
-            )
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return DeliveryResult(DeliveryStatus.UNAVAILABLE, self.describe(error))
+            late = f"no answer in {TOTAL_SECONDS:g} s"
+            reason = self.describe(late if isinstance(error, TimeoutError) else error)
+            return DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
         return self._result(answer)
 
     def _result(self, answer: httpx.Response) -> DeliveryResult:
@@ -102,9 +96,8 @@ class HttpBus(Bus):
             return SENT
         reason = self.describe(f"answered {status} {answer.reason_phrase}".strip())
         if status in RETRIED_STATUSES or status >= 500:
-            return DeliveryResult(
-                DeliveryStatus.FAILED, reason, retry_after(answer.headers.get("retry-after", ""))
-            )
+            after = retry_after(answer.headers.get("retry-after", ""))
+            return DeliveryResult(DeliveryStatus.FAILED, reason, after)
         if 300 <= status < 400:
             reason += " (redirects are not followed; set the new URL in BUS_BACKENDS)"
         return DeliveryResult(DeliveryStatus.REJECTED, reason)

@@ -1,12 +1,11 @@
 """POST each event over HTTP, signed according to Standard Webhooks (standardwebhooks.com)."""
 
-import ipaddress
-
 from django.conf import settings
 from standardwebhooks import Webhook
 
 from tailrace.domains.builds.destinations.base import Message, Misconfigured
 from tailrace.domains.builds.destinations.http_bus import HttpBus
+from tailrace.environment.insecure import is_loopback
 from tailrace.net.signing import signed_headers, signer
 
 
@@ -21,11 +20,11 @@ class WebhookBus(HttpBus):
 
     def __init__(self, name: str, url: str) -> None:
         super().__init__(name, url)
-        if self.parts.scheme == "http" and self.parts.fragment != "plain" and not self._is_local():
-            raise Misconfigured(
-                f"{self.describe('http:// is not encrypted')}"
-                " (use https://, or add #plain to the URL to allow it)"
-            )
+        host = self.parts.hostname or ""
+        is_local = host and is_loopback(host)
+        if self.parts.scheme == "http" and self.parts.fragment != "plain" and not is_local:
+            advice = "(use https://, or add #plain to the URL to allow it)"
+            raise Misconfigured(f"{self.describe('http:// is not encrypted')} {advice}")
         self.signer = signer_of(name)
 
     def target(self, message: Message) -> str:
@@ -39,13 +38,6 @@ class WebhookBus(HttpBus):
             "x-routing-key": message.key,
         }
 
-    def _is_local(self) -> bool:
-        host = self.parts.hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
-
 
 def signer_of(name: str) -> Webhook:
     """Return the signer for the bus of this name; raise Misconfigured if its key is invalid."""
@@ -56,6 +48,5 @@ def signer_of(name: str) -> Webhook:
     try:
         return signer(text)
     except ValueError:
-        raise Misconfigured(
-            f"bus {name!r}: {variable} must be whsec_ followed by a key in base64"
-        ) from None
+        reason = f"{variable} must be whsec_ followed by a key in base64"
+        raise Misconfigured(f"bus {name!r}: {reason}") from None

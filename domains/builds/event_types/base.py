@@ -26,10 +26,8 @@ _incomplete_allowed: ContextVar[bool] = ContextVar("builds.incomplete_allowed", 
 
 @contextmanager
 def allow_incomplete() -> Iterator[None]:
-    """Accept payloads with missing or unknown keys inside this block.
-
-    Events from outside are flagged for such problems instead of refused.
-    """
+    """Accept payloads with missing or unknown keys inside this block: events from outside are
+    flagged for such problems instead of refused."""
     token = _incomplete_allowed.set(True)
     try:
         yield
@@ -63,8 +61,7 @@ def _required(schema: dict[str, Any], model: type[BaseModel]) -> None:
 class BuildsPayload(BaseModel):
     """Base class of all payloads. The order of the fields is their order in messages to the bus.
 
-    Keys in `identity` are required and undeclared keys are refused. Inside `allow_incomplete()`
-    both are accepted, and the event type's `problem` names them.
+    Keys in `identity` are required and undeclared keys are refused, except in `allow_incomplete()`.
     """
 
     # Models are built when they are first used: a process uses few of the fifty types.
@@ -136,8 +133,8 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def actors(cls, payload: dict[str, Any]) -> set[str]:
-        """Return the logins of all users that the payload names as actors. If it names several, the
-        `author` is left out, because it is the author of the request."""
+        """Return the logins of all actors in the payload. The `author`, who is the author of the
+        request, counts only if there is no other."""
         names = {key: str(payload[key]) for key in cls.actor_keys if payload.get(key)}
         if len(names) > 1:
             names.pop("author", None)
@@ -145,8 +142,7 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
-        """Return the users and groups that may read each event, by its id; None means everybody.
-        Only events that name a hidden project are restricted."""
+        """Return the readers of each event: only events that name a hidden project have any."""
         return visibility.readers(events)
 
     @classmethod
@@ -162,16 +158,12 @@ class BuildsEvent(Subscribable, EventType):
     @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
         """Return the ids of the events whose receivers depend on unread metadata, and enqueue its
-        refresh.
-
-        With old or missing metadata, the notifications would go to the wrong people.
-        """
+        refresh: the notifications would go to the wrong people."""
         return awaiting_metadata(events)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return the subject: `project/package`, or `project`, or as `subject_from` declares. It is
-        empty if the payload lacks the keys."""
+        """Return `project/package`, `project`, or as `subject_from` declares; else empty."""
         if cls.subject_from:
             prefix, key = cls.subject_from
             return f"{prefix}/{payload[key]}" if payload.get(key) not in (None, "") else ""
@@ -185,7 +177,7 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def mail_headers(cls, event: Recorded) -> Mapping[str, str]:
-        """Return the X-OBS-* headers of mails about the event, as OBS's EventMailer sets them."""
+        """Return the X-OBS-* headers of mails, as OBS's EventMailer sets them."""
         kind = cls.name.partition(".")[2]
         return {"X-OBS-event-type": kind, **cls.obs_headers(event.raw_payload)}
 
@@ -196,14 +188,13 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def metric(cls, payload: dict[str, Any]) -> Metric | None:
-        """Return the measurement of the event, or None if this type has none. It follows
-        `metric_measurement`, `metric_tags` and `metric_fields` of the class in OBS
+        """Return the measurement of the event, if any, as the `metric_…` methods of OBS's class do
         (app/models/event/)."""
         return None
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Return a text that names the missing, cut and unknown keys; empty if there are none."""
+        """Return a text that names the missing, cut and unknown keys, or an empty string."""
         extra = {key: value for key, value in payload.items() if key not in cls.wire_keys}
         return _problem(cls.Payload, payload, extra)
 

@@ -10,6 +10,8 @@ from tailrace.domains.builds.event_types.obs_headers import build_headers
 from tailrace.domains.builds.event_types.package import PackageEvent, ProjectEvent
 from tailrace.events.publish import Recorded
 
+_WATCHERS = ("project_watcher", "package_watcher", "request_watcher")
+
 
 class Build(PackageEvent):
     """Package finished building"""
@@ -20,24 +22,22 @@ class Build(PackageEvent):
 
     @classmethod
     def metric(cls, payload: dict[str, Any]) -> Metric:
-        """Return the durations of the build and of the wait before it, in seconds. OBS's tag
-        `namespace` is left out, because only OBS has the list of maintained projects for it."""
+        """Return the seconds of the build and of the wait before it. OBS's tag `namespace` is left
+        out, because only OBS has the list of maintained projects for it."""
         ready, start, end = (payload.get(f"{key}time") for key in ("ready", "start", "end"))
-        return Metric(
-            "build",
-            fields={
-                "duration": difference(end, start),
-                "latency": difference(start, ready),
-                "total": difference(end, ready),
-            },
-            tags={
-                "worker": payload.get("workerid"),
-                "arch": payload.get("arch"),
-                "reason": word(payload.get("reason")),
-                "state": cls.state,
-                "buildtype": payload.get("buildtype"),
-            },
-        )
+        fields = {
+            "duration": difference(end, start),
+            "latency": difference(start, ready),
+            "total": difference(end, ready),
+        }
+        tags = {
+            "worker": payload.get("workerid"),
+            "arch": payload.get("arch"),
+            "reason": word(payload.get("reason")),
+            "state": cls.state,
+            "buildtype": payload.get("buildtype"),
+        }
+        return Metric("build", fields, tags)
 
     class Payload(PackageEvent.Payload):
         identity: ClassVar[tuple[str, ...]] = ("project", "package", "repository", "arch")
@@ -68,14 +68,7 @@ class BuildFail(Build):
     bus_key = "package.build_fail"
     state = "fail"
     project_log = True
-    receiver_roles = (
-        "maintainer",
-        "bugowner",
-        "reader",
-        "project_watcher",
-        "package_watcher",
-        "request_watcher",
-    )
+    receiver_roles = ("maintainer", "bugowner", "reader", *_WATCHERS)
     can_mail = can_web = can_rss = True
 
     @classmethod

@@ -18,7 +18,15 @@ class CommentPayload(BuildsPayload):
     when: Text = None
 
 
-class CommentForProject(BuildsEvent):
+class CommentHeaders:
+    """Adds the header with the commenter to the mails about a comment."""
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return {**super().obs_headers(payload), **commenter_headers(payload)}  # type: ignore[misc]
+
+
+class CommentForProject(CommentHeaders, BuildsEvent):
     """New comment for project created"""
 
     name = "builds.comment_for_project"
@@ -27,16 +35,12 @@ class CommentForProject(BuildsEvent):
     receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher")
     can_mail = can_web = can_rss = True
 
-    @classmethod
-    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
-        return {**super().obs_headers(payload), **commenter_headers(payload)}
-
     class Payload(CommentPayload):
         identity = ("project",)
         project: Text = None
 
 
-class CommentForPackage(BuildsEvent):
+class CommentForPackage(CommentHeaders, BuildsEvent):
     """New comment for package created"""
 
     name = "builds.comment_for_package"
@@ -45,10 +49,6 @@ class CommentForPackage(BuildsEvent):
     receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher", "package_watcher")
     can_mail = can_web = can_rss = True
 
-    @classmethod
-    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
-        return {**super().obs_headers(payload), **commenter_headers(payload)}
-
     class Payload(CommentPayload):
         identity = ("project", "package")
         project: Text = None
@@ -56,7 +56,7 @@ class CommentForPackage(BuildsEvent):
         sender: Text = None
 
 
-class CommentForReport(BuildsEvent):
+class CommentForReport(CommentHeaders, BuildsEvent):
     """New comment for report created"""
 
     name = "builds.comment_for_report"
@@ -65,10 +65,6 @@ class CommentForReport(BuildsEvent):
     can_mail = can_web = True
     subject_from = ("report", "report_id")
     page_from = ("reports", "report_id")
-
-    @classmethod
-    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
-        return {**super().obs_headers(payload), **commenter_headers(payload)}
 
     class Payload(CommentPayload):
         identity = ("report_id",)
@@ -80,7 +76,7 @@ class CommentForReport(BuildsEvent):
         category: Text = None
 
 
-class CommentForRequest(Request):
+class CommentForRequest(CommentHeaders, Request):
     """New comment for request created"""
 
     name = "builds.comment_for_request"
@@ -94,10 +90,6 @@ class CommentForRequest(Request):
     def metric(cls, payload: dict[str, Any]) -> Metric:
         on_a_line = payload.get("diff_file_index") not in (None, "")
         return Metric("comment", {"value": 1}, {"diff_ref": on_a_line})
-
-    @classmethod
-    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
-        return {**super().obs_headers(payload), **commenter_headers(payload)}
 
     class Payload(Request.Payload):
         commenters: list[Any] | None = None

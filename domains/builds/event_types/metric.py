@@ -23,9 +23,8 @@ class Metric:
     def line(self) -> str:
         """Return the measurement in InfluxDB's line protocol; empty if no field has a number.
 
-        The format is the one of `to_metric` of OBS's Event::Base, such as
-        `build,arch=x86_64,state=fail duration=300`. Unlike OBS, this escapes values and leaves out
-        tags and fields without a value, as the protocol demands.
+        Like `to_metric` of OBS's Event::Base: `build,arch=x86_64,state=fail duration=300`. Unlike
+        OBS, this escapes values and leaves out missing ones, as the protocol demands.
         """
         tags = [f",{key}={escaped}" for key, value in self.tags.items() if (escaped := _tag(value))]
         numbers = {key: whole_number(value) for key, value in self.fields.items()}
@@ -34,8 +33,7 @@ class Metric:
 
 
 def whole_number(value: Any) -> int | None:
-    """Return the number or numeric text as an int; None for other values, or if it is too long for
-    a field."""
+    """Return the number or numeric text as an int; None for others, and if it is too long."""
     text = "" if isinstance(value, bool) else str(value)
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) else None
 

@@ -10,7 +10,7 @@ Payload = Mapping[str, Any]
 Headers = dict[str, str]
 
 MAX_ACTIONS = 20
-"""Maximum number of a request's actions for which a mail has headers."""
+"""Maximum number of a request's actions that get headers of a mail, or a commit status."""
 
 
 def package_headers(payload: Payload) -> Headers:
@@ -32,14 +32,13 @@ def commenter_headers(payload: Payload) -> Headers:
 
 
 def request_headers(payload: Payload) -> Headers:
-    """Return the headers of a request, its actions, and the review that the event is about, if any
-    (request.rb)."""
+    """Return the headers of a request, its actions, and its review, if any (request.rb)."""
     headers = {
         "X-OBS-Request-Creator": _text(payload, "author"),
         "X-OBS-Request-Id": _text(payload, "number"),
         "X-OBS-Request-State": _text(payload, "state"),
     }
-    for index, action in enumerate(_actions(payload)):
+    for index, action in enumerate(actions_of(payload)):
         prefix = f"X-OBS-Request-Action-{index}" if index else "X-OBS-Request-Action"
         target = "targetpackage" if action.get("targetpackage") else "targetrepository"
         headers |= {
@@ -51,27 +50,24 @@ def request_headers(payload: Payload) -> Headers:
 
 
 def _review_headers(payload: Payload) -> Headers:
-    """Return the header with the reviewer: the first of user, group, package and project that the
-    payload names."""
-    if payload.get("by_user"):
-        return {"X-OBS-Review-By_User": _text(payload, "by_user")}
-    if payload.get("by_group"):
-        return {"X-OBS-Review-By_Group": _text(payload, "by_group")}
-    if payload.get("by_package"):
-        return {"X-OBS-Review-By_Package": _path(payload, "by_project", "by_package")}
-    return {"X-OBS-Review-By_Project": _text(payload, "by_project")}
+    """Return the header with the first reviewer that the payload names."""
+    kinds = ("user", "group", "package")
+    kind = next((kind for kind in kinds if payload.get(f"by_{kind}")), "project")
+    keys = ("by_project", "by_package") if kind == "package" else (f"by_{kind}",)
+    return {f"X-OBS-Review-By_{kind.capitalize()}": _path(payload, *keys)}
 
 
-def _actions(payload: Payload) -> Iterator[Payload]:
+def actions_of(payload: Payload) -> Iterator[Payload]:
+    """Yield a request's actions, at most MAX_ACTIONS."""
     actions = payload.get("actions")
     for action in actions[:MAX_ACTIONS] if isinstance(actions, list) else ():
         if isinstance(action, dict):
             yield action
 
 
-def _path(payload: Payload, first: str, second: str) -> str:
-    """Return the two values as `first/second`, without a missing one; empty if both are missing."""
-    return "/".join(filter(None, (_text(payload, first), _text(payload, second))))
+def _path(payload: Payload, *keys: str) -> str:
+    """Return the values as `first/second`, without the missing ones."""
+    return "/".join(filter(None, (_text(payload, key) for key in keys)))
 
 
 def _text(payload: Payload, key: str) -> str:

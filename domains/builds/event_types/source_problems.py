@@ -34,11 +34,20 @@ class Unknown(EventType):
         return f"unknown type {payload['raw_type'][:100]!r}"
 
 
-class SyncLost(EventType):
+class BackendProblem:
+    """Mixed into types whose subject is a backend."""
+
+    api_records = False
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        return f"backend/{payload['backend']}"
+
+
+class SyncLost(BackendProblem, EventType):
     """Notifications of a backend were deleted before they were read"""
 
     name = "builds.sync_lost"
-    api_records = False
 
     class Payload(BaseModel):
         model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -48,26 +57,20 @@ class SyncLost(EventType):
         """The first number after the lost notifications."""
 
     @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        return f"backend/{payload['backend']}"
-
-    @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
         first, end = payload["from"], payload["to"]
         return f"{end - first} notifications of {payload['backend']} are lost: {first} to {end - 1}"
 
 
-class LogReset(EventType):
+class LogReset(BackendProblem, EventType):
     """The notification log of a backend was cut or replaced, so its numbers are used again"""
 
     name = "builds.log_reset"
-    api_records = False
 
     class Payload(BaseModel):
         backend: str
         epoch: int
-        """The new epoch: it counts the logs of this backend, from 1, and is part of the events'
-        source."""
+        """The number of the new log, from 1, which is part of the events' source."""
         was_at: int
         """The next number to read in the old log."""
         begins_at: int
@@ -76,10 +79,6 @@ class LogReset(EventType):
         """The number after the last entry of the new log."""
         agreed: bool = False
         """Whether the entries before `begins_at` are the same in both logs."""
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        return f"backend/{payload['backend']}"
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:

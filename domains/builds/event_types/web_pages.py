@@ -16,13 +16,13 @@ _PAGES: tuple[Page, ...] = (
     ("project/show", "project"),
     ("groups", "group"),
 )
-"""The pages for most payloads (src/api/config/routes/webui.rb of OBS). The first page whose keys
-are all in the payload is used."""
+"""The pages for most payloads (src/api/config/routes/webui.rb of OBS). The first one with all of
+its keys in the payload is used."""
 
 
 def page_of(payload: Mapping[str, Any], type_page: Page | None = None) -> str:
-    """Return the URL of the page about the payload: `type_page`, which the event type declares, or
-    else one of _PAGES. It is empty if the payload lacks the keys, or without OBS_WEB_URL."""
+    """Return the URL of the page about the payload: `type_page`, or else one of _PAGES. It is empty
+    if the payload lacks the keys, or without OBS_WEB_URL."""
     web = settings.OBS_WEB_URL.rstrip("/")
     for path, *keys in ((type_page,) if type_page else _PAGES) if web else ():
         values = [payload.get(key) for key in keys]

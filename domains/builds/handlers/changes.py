@@ -6,7 +6,7 @@ from django.conf import settings
 
 from tailrace.db import clock
 from tailrace.domains.builds.audience.references import package_of
-from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef
 from tailrace.domains.builds.backends.origin import reporter_of
 from tailrace.domains.builds.event_types.package import (
     Commit,
@@ -38,34 +38,18 @@ METADATA_CHANGES = (
 def changed_by(event: Recorded) -> PackageRef | None:
     """Return the project or package whose metadata the event reports as changed, or None."""
     ref = package_of(event.raw_payload)
-    if event.event_type in METADATA_CHANGES or (
-        event.event_type is Commit and ref.package == PROJECT_SOURCES
-    ):
-        return ref.sources
-    return None
+    is_project_commit = event.event_type is Commit and ref.package == PROJECT_SOURCES
+    return ref.sources if is_project_commit or event.event_type in METADATA_CHANGES else None
 
 
 @on_published(*METADATA_CHANGES, Commit)
 def record_changes(events: Sequence[Recorded]) -> None:
-    """Record the projects and packages whose metadata has to be read again.
-
-    Until it is read, the old metadata is not used to choose readers and recipients: see
-    `visibility` and `awaited`.
-    """
+    """Record the projects and packages whose metadata has to be read again. Until then it is not
+    used to choose readers and recipients: see `visibility` and `awaited`."""
     changes = []
     for event in events:
         ref, backend = changed_by(event), reporter_of(event)
-        if ref is None or backend not in settings.OBS_BACKENDS or not is_name(ref.project):
-            continue
-        if ref.package and not is_name(ref.package):
-            continue
-        changes.append(
-            UnreadChange(
-                backend=backend,
-                project=ref.project,
-                package=ref.package,
-                event_id=event.id,
-                recorded_at=clock.now(),
-            )
-        )
+        if ref is not None and ref.is_valid and backend in settings.OBS_BACKENDS:
+            names = {"backend": backend, "project": ref.project, "package": ref.package}
+            changes.append(UnreadChange(**names, event_id=event.id, recorded_at=clock.now()))
     UnreadChange.objects.bulk_create(changes)

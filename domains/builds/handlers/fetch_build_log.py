@@ -7,16 +7,12 @@ from tailrace.domains.builds.backends.log_tails import has_log
 from tailrace.domains.builds.backends.metadata import InvalidName
 from tailrace.domains.builds.backends.origin import reporter_of
 from tailrace.domains.builds.models import BuildLogTail
-from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Retry, Skip
 
 
 class FetchBuildLog(Handler):
-    """Fetch and store the end of the log of a failed build. The first mail about the event creates
-    the job.
-
-    If the log cannot be fetched, the reason is stored, and mails show it instead of the log.
-    """
+    """Fetch and store the end of the log of a failed build, or the reason why it cannot be fetched.
+    The first mail about the event creates the job."""
 
     name = "builds.fetch_build_log"
     max_attempts = 2
@@ -27,7 +23,9 @@ class FetchBuildLog(Handler):
         if job.event is None or not has_log(job.event):
             raise Skip("the build log of this event cannot be requested from a backend")
         try:
-            text, problem = _log_tail(job.event), ""
+            build = job.event.payload
+            names = (build.project, build.package, build.repository, build.arch)
+            text, problem = log_tail(reporter_of(job.event), *(name or "" for name in names)), ""
         except (NotFound, InvalidName):
             text, problem = "", "the backend has no such log"
         except BackendError as error:
@@ -38,14 +36,3 @@ class FetchBuildLog(Handler):
             text=text, problem=problem, fetched_at=clock.now()
         )
         return {"characters": len(text)}
-
-
-def _log_tail(event: Recorded) -> str:
-    build = event.payload
-    return log_tail(
-        reporter_of(event),
-        build.project or "",
-        build.package or "",
-        build.repository or "",
-        build.arch or "",
-    )

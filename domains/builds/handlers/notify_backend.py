@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from django.conf import settings
 
@@ -20,9 +19,8 @@ from tailrace.jobs.handler import Backoff, ClaimedJob
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     """Send the event to a bus. The event has one job for each bus in BUS_BACKENDS.
 
-    The buses share only this queue: each bus has its own lane, concurrency limit and circuit
-    breaker, and jobs are taken from the lanes in turn. Hidden events are sent only to the buses in
-    BUS_TAKES_HIDDEN.
+    Each bus has its own lane, concurrency limit and circuit breaker, and jobs are taken from the
+    lanes in turn. Hidden events are sent only to the buses in BUS_TAKES_HIDDEN.
     """
 
     name = "builds.notify_backend"
@@ -35,9 +33,6 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     time_limit = 120
     fair = True
 
-    def wants(self, event: Recorded) -> bool:
-        return bool(self.routing_keys(event))
-
     def routing_keys(self, event: Recorded) -> Sequence[str]:
         return buses_for(event.event_type)
 
@@ -47,9 +42,7 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     def prepare(
         self, jobs: Sequence[ClaimedJob]
     ) -> Iterator[tuple[ClaimedJob, tuple[Bus, Message]]]:
-        public = public_jobs([job for job in jobs if not takes_hidden(job.routing_key)])
-        hidden = (job for job in jobs if takes_hidden(job.routing_key))
-        for job in chain(public, hidden):
+        for job in public_jobs(jobs, lambda job: job.routing_key in settings.BUS_TAKES_HIDDEN):
             try:
                 bus = connect(job.routing_key)
             except UnknownBus as error:
@@ -81,11 +74,6 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     async def send(self, message: tuple[Bus, Message]) -> DeliveryResult:
         bus, body = message
         return await bus.deliver(body)
-
-
-def takes_hidden(bus: str) -> bool:
-    """Return whether the bus also receives events of hidden projects."""
-    return bus in settings.BUS_TAKES_HIDDEN
 
 
 def routing_key(key: str) -> str:

@@ -20,9 +20,8 @@ log = structlog.get_logger(__name__)
 class Poll(Handler):
     """Read the notification log of one backend from where the last read ended.
 
-    The routing key is the backend's name in OBS_BACKEND_URL. If the backend fails, the poller
-    records the error, and the job is snoozed until the poller's backoff is over. The snooze counts
-    no attempt.
+    The routing key is the backend's name in OBS_BACKEND_URL. If the backend fails, the job is
+    snoozed until the poller's backoff is over, which counts no attempt.
     """
 
     name = "builds.poll"

@@ -1,14 +1,11 @@
 """Write events to the logs of their projects."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
+from tailrace.domains.builds.backends import projects
 from tailrace.domains.builds.backends.origin import backend_of, reporter_of
-from tailrace.domains.builds.backends.projects import (
-    ProjectState,
-    in_deleted_projects,
-    record_states,
-)
 from tailrace.domains.builds.event_types.base import BuildsEvent
 from tailrace.domains.builds.event_types.package import (
     CreateProject,
@@ -28,11 +25,8 @@ MAX_KEYS = 12
 
 
 class ProjectLog(Handler):
-    """Append the event to its project's log, one entry per event.
-
-    It also records the creation and deletion of projects, because events of deleted projects are
-    not logged.
-    """
+    """Append the event to its project's log, one entry per event. Also record the creation and
+    deletion of projects: events of deleted projects are not logged."""
 
     name = "builds.project_log"
     quiet = True
@@ -46,26 +40,21 @@ class ProjectLog(Handler):
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         events = [job.event for job in jobs if job.event and job.event.raw_payload.get("project")]
-        record_states([project_state(event) for event in events if _changes_existence(event)])
-        ids_after_deletion = in_deleted_projects(events)
-        ProjectLogEntry.objects.bulk_create(
-            [
-                entry(event)
-                for event in events
-                if event.id not in ids_after_deletion and _is_logged(event)
-            ],
-            ignore_conflicts=True,
-        )
+        states = [project_state(event) for event in events if _changes_existence(event)]
+        projects.record_states(states)
+        after_deletion = projects.in_deleted_projects(events)
+        logged = (each for each in events if each.id not in after_deletion and _is_logged(each))
+        ProjectLogEntry.objects.bulk_create(map(entry, logged), ignore_conflicts=True)
         for job in jobs:
-            _set_outcome(job, ids_after_deletion)
+            _set_outcome(job, after_deletion)
 
 
-def _set_outcome(job: ClaimedJob, ids_after_deletion: set[int]) -> None:
+def _set_outcome(job: ClaimedJob, after_deletion: set[int]) -> None:
     if job.event is None:
         job.fail("the job's event no longer exists")
     elif not job.event.raw_payload.get("project"):
         job.skip("the event names no project")
-    elif job.event.id in ids_after_deletion:
+    elif job.event.id in after_deletion:
         job.skip(f"the project {job.event.raw_payload['project']} was deleted before the event")
 
 
@@ -74,16 +63,16 @@ def _is_logged(event: Recorded) -> bool:
 
 
 def _changes_existence(event: Recorded) -> bool:
-    """Return whether the event creates or deletes its project. Only events from the project's own
-    backend count."""
+    """Return whether the event, from the project's own backend, creates or deletes its project."""
     types = (CreateProject, DeleteProject, UndeleteProject)
     return event.event_type in types and bool(reporter_of(event))
 
 
-def project_state(event: Recorded) -> ProjectState:
+def project_state(event: Recorded) -> projects.ProjectState:
     """Return the state of the project after an event that creates or deletes it."""
     exists = event.event_type is not DeleteProject
-    return ProjectState(reporter_of(event), event.raw_payload["project"], exists, event.id)
+    project = event.raw_payload["project"]
+    return projects.ProjectState(reporter_of(event), project, exists, event.id)
 
 
 def entry(event: Recorded) -> ProjectLogEntry:
@@ -104,14 +93,16 @@ def entry(event: Recorded) -> ProjectLogEntry:
 
 def details(payload: dict[str, Any]) -> dict[str, Any]:
     """Return up to MAX_KEYS texts and numbers of the payload that have no column, shortened."""
-    values = {
-        key: value[: MAX_VALUE_LENGTH - 1] + "…"
-        if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH
-        else value
+    values = (
+        (key, _cut(value) if isinstance(value, str) else value)
         for key, value in payload.items()
         if key not in COLUMN_KEYS and isinstance(value, str | int | float) and value != ""
-    }
-    return dict(list(values.items())[:MAX_KEYS])
+    )
+    return dict(islice(values, MAX_KEYS))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
 
 
 def _first_value(payload: dict[str, Any], keys: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from tailrace.domains.builds.backends.origin import backend_of, reporter_of
 from tailrace.domains.builds.backends.refreshes import request_refreshes
 from tailrace.domains.builds.destinations.scm.base import CommitStatus
 from tailrace.domains.builds.destinations.scm.built_commits import built_commit
-from tailrace.domains.builds.destinations.scm.links import NoLink, ScmLink, scm_link
+from tailrace.domains.builds.destinations.scm.links import NoLink, scm_link
 from tailrace.domains.builds.destinations.scm.reports import Report, reports
 from tailrace.domains.builds.event_types.build import BuildFail, BuildSuccess
 from tailrace.domains.builds.event_types.request import RequestStatechange
@@ -30,9 +30,8 @@ class ReportToScm(Handler):
     this commit.
 
     The repository is the `<scmsync>` in the package's metadata; the commit is the one from which
-    the package was built. `builds.send_scm_status` sends the status. People trust commit statuses,
-    so an event is only reported if its source is a backend's own log or bus, or one of
-    SCM_TRUSTED_SOURCES.
+    the package was built. People trust commit statuses, so an event is only reported if its source
+    is a backend's own log or bus, or one of SCM_TRUSTED_SOURCES.
     """
 
     name = "builds.report_to_scm"
@@ -45,9 +44,7 @@ class ReportToScm(Handler):
     def wants(self, event: Recorded) -> bool:
         # Subclasses such as RequestReviewsDone are left out: of request events, OBS only reports
         # changes of the state (ReportToSCMJob).
-        return bool(settings.SCM_TOKENS) and event.type in {
-            each.name for each in self.event_types()
-        }
+        return bool(settings.SCM_TOKENS) and event.event_type in self.on
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return event.subject
@@ -72,37 +69,34 @@ class ReportToScm(Handler):
             except BackendError as error:
                 raise outcome_of(backend, error) from error
             else:
-                _enqueue(event, status)
-                reported.append(f"{status.host}/{status.path}@{status.commit}")
+                key = f"{status.host}/{status.path}@{status.commit}"
+                enqueue(
+                    SendScmStatus, status,
+                    event_id=event.id, routing_key=key, lane=status.host, unique_key=status.key,
+                )  # fmt: skip
+                reported.append(key)
         if not reported:
             raise Skip(reasons[0] if reasons else "the request has no source packages")
         return {"reported_to": reported, "left_out": reasons}
 
 
 def _backend(event: Recorded) -> str:
-    """Return the backend that the event is about; "" if the event's source is not trusted or the
-    backend is not configured."""
+    """Return the backend that the event is about; "" if it is unknown or the source not trusted."""
     trusted = event.source in settings.SCM_TRUSTED_SOURCES
     backend = backend_of(event) if trusted else reporter_of(event)
     return backend if backend in settings.OBS_BACKENDS else ""
 
 
 def _scm_links(job: ClaimedJob, backend: str, event_reports: list[Report]) -> dict[PackageRef, str]:
-    """Return the stored `<scmsync>` of each package; empty if it has none.
-
-    If the metadata of a package is unread, the job is snoozed and a refresh is enqueued. Then
-    `job.outcome` is set.
-    """
+    """Return the stored `<scmsync>` of each package, or an empty string. If the metadata of a
+    package is unread, enqueue a refresh and snooze the job: `job.outcome` is set."""
     packages = {report.package.sources for report in event_reports}
+    projects = {package.project for package in packages}
     rows = Package.objects.filter(
-        backend=backend,
-        project__in={package.project for package in packages},
-        name__in={package.package for package in packages},
+        backend=backend, project__in=projects, name__in={package.package for package in packages}
     )
     stored = {PackageRef(row.project, row.name): row for row in rows}
-    changes = UnreadChange.objects.filter(
-        backend=backend, project__in={package.project for package in packages}
-    )
+    changes = UnreadChange.objects.filter(backend=backend, project__in=projects)
     changed = {PackageRef(*names) for names in changes.values_list("project", "package")}
     unread = [
         package
@@ -113,8 +107,8 @@ def _scm_links(job: ClaimedJob, backend: str, event_reports: list[Report]) -> di
     ]
     if unread and job.event and wait_for([job], {job.event.id}, UNREAD):
         request_refreshes((backend, package) for package in unread)
-    links = {package: stored[package].scmsync or "" for package in packages if package in stored}
-    return {package: links.get(package, "") for package in packages}
+    links = {package: row.scmsync or "" for package, row in stored.items()}
+    return dict.fromkeys(packages, "") | links
 
 
 def _status(report: Report, scmsync: str, backend: str, hidden: bool) -> CommitStatus:
@@ -124,23 +118,7 @@ def _status(report: Report, scmsync: str, backend: str, hidden: bool) -> CommitS
         raise NoLink(f"SCM_TOKENS has no token for {link.host}")
     if hidden and not takes_hidden(link.host):
         raise NoLink(HIDDEN)
-    return report.status(link, _commit(report, link, backend))
-
-
-def _commit(report: Report, link: ScmLink, backend: str) -> str:
     commit = built_commit(backend, report.package, report.rev) if report.rev else ""
     if not (commit or link.commit):
         raise NoLink("the sources do not name their commit (in _scmsync.obsinfo)")
-    return commit or link.commit
-
-
-def _enqueue(event: Recorded, status: CommitStatus) -> None:
-    """Enqueue the status. It replaces a status of the same context that was not sent yet."""
-    enqueue(
-        SendScmStatus,
-        status,
-        event_id=event.id,
-        routing_key=f"{status.host}/{status.path}@{status.commit}",
-        lane=status.host,
-        unique_key=status.key,
-    )
+    return report.status(link, commit or link.commit)

@@ -14,8 +14,7 @@ from tailrace.events.publish import Recorded
 class SendMetrics(NotifyBackend):
     """Send the event's measurement to each bus of BUS_METRICS, as text with routing key `metrics`.
 
-    Like OBS (`send_to_bus` of Event::Base), it sends the measurement in addition to the event's own
-    message. It is a line such as `build,arch=x86_64,state=fail duration=300,latency=60,total=360`.
+    It is sent in addition to the event's own message, like in OBS (`send_to_bus` of Event::Base).
     """
 
     name = "builds.send_metrics"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from django.conf import settings
 
@@ -37,9 +36,7 @@ class SendScmStatus(DestinationHandler[Message]):
     merge = "replace"
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
-        public = public_jobs([job for job in jobs if not takes_hidden(job.payload.host)])
-        hidden = (job for job in jobs if takes_hidden(job.payload.host))
-        for job in chain(public, hidden):
+        for job in public_jobs(jobs, lambda job: takes_hidden(job.payload.host)):
             status: CommitStatus = job.payload
             provider, token = provider_of(status.host), settings.SCM_TOKENS.get(status.host)
             if job.event is None:

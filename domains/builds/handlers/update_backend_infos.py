@@ -35,8 +35,7 @@ class PackageRefresh(BaseModel):
     project: str = ""
     package: str = ""
     trail: list[str] = []
-    """`project/package` of the packages whose refreshes caused this one. They are not refreshed
-    again."""
+    """`project/package` of the packages whose refreshes caused this one, not to be repeated."""
     because_of: int = 0
     """Id of the event that started the first refresh."""
 
@@ -48,20 +47,14 @@ class PackageRefresh(BaseModel):
     def path(self) -> str:
         return f"{self.project}/{self.package}"
 
-    def of_package(
-        self, project: str, package: str, trail: list[str] | None = None
-    ) -> "PackageRefresh":
+    def of_package(self, project: str, package: str, trail: list[str]) -> "PackageRefresh":
         """Return a refresh of another package because of the same event."""
-        changes = {"project": project, "package": package, "trail": trail or []}
-        return self.model_copy(update=changes)
+        return self.model_copy(update={"project": project, "package": package, "trail": trail})
 
 
 class UpdateBackendInfos(Handler):
-    """Refresh a package's source state and role holders, then the packages that link to it.
-
-    For an event about a project, it only refreshes the project's own metadata. Many events about
-    one package or project within a few seconds cause one refresh.
-    """
+    """Refresh a package's source state and role holders, then the packages that link to it; for an
+    event about a project, only its own metadata. A burst of events causes one refresh."""
 
     name = "builds.update_backend_infos"
     quiet = True
@@ -144,10 +137,7 @@ def _refresh(target: PackageRefresh) -> dict[str, Any]:
 
 
 def _refresh_linking(target: PackageRefresh) -> int:
-    """Enqueue a refresh of each package that links to this one, except packages on the trail.
-
-    Return the number of refreshes.
-    """
+    """Enqueue refreshes of the packages that link to this one, without those on the trail."""
     trail = [*target.trail, target.path]
     if len(trail) > MAX_TRAIL:
         return 0
@@ -157,18 +147,12 @@ def _refresh_linking(target: PackageRefresh) -> int:
 
 
 def _refresh_unknown(target: PackageRefresh, project: str, package: str) -> None:
-    """Enqueue a refresh of a development package that is not stored yet. Its role holders receive
-    notifications about this package."""
+    """Enqueue a refresh of a development package, whose role holders are receivers, too."""
     stored = Package.objects.filter(backend=target.backend, project=project, name=package)
     if project and package and not stored.exists():
-        _enqueue([target.of_package(project, package)])
+        _enqueue([target.of_package(project, package, [])])
 
 
 def _enqueue(refreshes: list[PackageRefresh]) -> int:
-    return enqueue_many(
-        UpdateBackendInfos,
-        [
-            {"payload": refresh, "lane": refresh.key, "unique_key": refresh.key}
-            for refresh in refreshes
-        ],
-    )
+    jobs = [{"payload": each, "lane": each.key, "unique_key": each.key} for each in refreshes]
+    return enqueue_many(UpdateBackendInfos, jobs)

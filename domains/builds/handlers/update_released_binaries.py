@@ -20,9 +20,8 @@ log = structlog.get_logger(__name__)
 class UpdateReleasedBinaries(Handler):
     """Compare the packtrack payload with the repository's stored binaries, and store the changes.
 
-    If Tailrace is the only reader of the log (OBS_NOPRUNE=no), it then deletes the payload from the
-    backend. Otherwise it does not, because a frontend's own job needs the payload.
-    The releases of one repository are handled one by one, in the order of their events.
+    If the log has no other reader that needs the payload (OBS_NOPRUNE=no), it is then deleted from
+    the backend. The releases of one repository are handled in the order of their events.
     """
 
     name = "builds.update_released_binaries"
@@ -54,8 +53,7 @@ class UpdateReleasedBinaries(Handler):
         if backend not in settings.OBS_BACKENDS:
             raise Skip(f"OBS_BACKEND_URL has no backend {backend!r}")
         try:
-            # The payload is deleted after the commit. After a crash between the two steps, the job
-            # runs again and changes nothing.
+            # The payload is deleted after the commit: if the job runs again, it changes nothing.
             with MetadataClient(backend) as client:
                 items = client.notification_payload(key)
                 changes = release(backend, project, repository, items, event.occurred_at)
@@ -71,8 +69,8 @@ class UpdateReleasedBinaries(Handler):
 
 
 def _delete_payload(client: MetadataClient, key: str) -> None:
-    """Delete the payload from the backend. If the backend refuses (500 without write permission),
-    only log a warning: a retry would fail again, and the release is stored."""
+    """Delete the payload from the backend. If it refuses (500 without write permission), only log a
+    warning: a retry would fail again."""
     try:
         client.delete_notification_payload(key)
     except Refused as error:

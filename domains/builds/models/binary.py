@@ -1,27 +1,9 @@
 from django.db import models
 from django.db.models import Q
 
-IDENTITY = (
-    "backend",
-    "project",
-    "repository",
-    "name",
-    "epoch",
-    "version",
-    "release",
-    "arch",
-    "medium",
-)
+IDENTITY = tuple("backend project repository name epoch version release arch medium".split())
 """Fields that identify a binary in a repository; its content may differ."""
-CONTENT = (
-    "package",
-    "source_project",
-    "binaryid",
-    "buildtime",
-    "disturl",
-    "supportstatus",
-    "cpeid",
-)
+CONTENT = tuple("package source_project binaryid buildtime disturl supportstatus cpeid".split())
 """Fields that describe the binary's content."""
 
 

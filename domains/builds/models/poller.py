@@ -1,5 +1,3 @@
-from datetime import datetime, timedelta
-
 from django.db import models
 from django.db.models import Q
 
@@ -56,17 +54,10 @@ class Poller(models.Model):
             return None
         return max(self.end_seen - self.next_number, 0)
 
-    def silent_for(self, now: datetime) -> timedelta | None:
-        """Return the time since the last successful read; None if there was none."""
-        return None if self.polled_at is None else now - self.polled_at
-
 
 class LogPart(models.Model):
-    """Digests of consecutive entries of a log, out of the entries that were read last.
-
-    With these digests the poller recognizes whether the backend still has the same log, and if not,
-    where the new log begins.
-    """
+    """Digests of consecutive entries of a log, by which the poller recognizes whether the backend
+    still has the same log, and if not, where the new log begins."""
 
     poller = models.ForeignKey(Poller, models.CASCADE, related_name="parts")
     first = models.BigIntegerField(help_text="number of the first of the entries")

@@ -1,13 +1,13 @@
 """The public feed of a project's latest commits."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 from django.contrib.syndication.views import Feed
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
@@ -23,19 +23,6 @@ from tailrace.web.pages.frame import for_everybody
 MAX_COMMITS = 50
 
 
-def commit_entries(project: str, backends: Collection[str] | None = None) -> Any:
-    """Return the log entries of the project's latest commits, newest first.
-
-    `backends` limits them to these backends; None means all backends.
-    """
-    entries = ProjectLogEntry.objects.filter(project=project, type=Commit.name)
-    if printable(project) != project:
-        return entries.none()
-    if backends is not None:
-        entries = entries.filter(backend__in=backends)
-    return entries.order_by("-event")[:MAX_COMMITS]
-
-
 @dataclass(frozen=True, slots=True)
 class PublicProject:
     """A project that everybody may read."""
@@ -45,15 +32,15 @@ class PublicProject:
     """Backends on which the project is public. Another backend may have a hidden project of the
     same name."""
 
-    def commits(self) -> Any:
-        return commit_entries(self.name, self.backends)
+    def commits(self) -> QuerySet[ProjectLogEntry]:
+        """Return the log entries of the project's latest commits, newest first."""
+        entries = ProjectLogEntry.objects.filter(project=self.name, type=Commit.name)
+        return entries.filter(backend__in=self.backends).order_by("-event")[:MAX_COMMITS]
 
 
 def public_project(name: str) -> PublicProject | None:
-    """Return the project with the backends on which it is public; None if there are none.
-
-    Only backends on which the project exists or has a log are considered.
-    """
+    """Return the project with the backends on which it is public; None if there are none. Only
+    backends on which it exists or has a log are considered."""
     if printable(name) != name:
         return None
     existing = Project.objects.filter(name=name, exists=True)
@@ -131,11 +118,8 @@ def _tag_uri(path: str) -> str:
 @for_everybody
 @cache_control(public=True, max_age=60)
 def commit_feed(request: HttpRequest, project: str) -> HttpResponseBase:
-    """GET /feeds/projects/PROJECT.atom: 200, 304 or 412 by ETag and time, or 404.
-
-    The answer for a hidden project is 404, as for a project that does not exist, whatever the
-    conditions in the request are.
-    """
+    """GET /feeds/projects/PROJECT.atom: 200, 304 or 412 by ETag and time, or 404. It is always 404
+    for a hidden project, as for one that does not exist."""
     public = public_project(project)
     if public is None:
         raise Http404

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,36 +50,29 @@ def bus_source_is_no_destination(app_configs: Any, **kwargs: Any) -> list[CheckM
 
 @register("builds")
 def hidden_events_have_readers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Events from BUS_SOURCE_URL have readers.
-
-    A bus does not carry the metadata of projects. Without exactly one backend to read it from, all
-    projects on the bus count as unknown, and therefore as hidden.
-    """
-    if not settings.BUS_SOURCE_URL or settings.OBS_UNKNOWN_PROJECTS == "public":
-        return []
-    if len(settings.OBS_BACKENDS) == 1:
-        return []
-    return [
-        Warning(
-            "OBS_UNKNOWN_PROJECTS: is `hidden`, so no user can read events from BUS_SOURCE_URL",
-            hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read the events on that bus",
-            id="tailrace_builds.W004",
-        )
-    ]
+    """Events from BUS_SOURCE_URL have readers. Without exactly one backend that has the metadata of
+    their projects, these count as unknown, and therefore as hidden."""
+    is_hidden = settings.OBS_UNKNOWN_PROJECTS != "public" and len(settings.OBS_BACKENDS) != 1
+    warning = Warning(
+        "OBS_UNKNOWN_PROJECTS: is `hidden`, so no user can read events from BUS_SOURCE_URL",
+        hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read the events on that bus",
+        id="tailrace_builds.W004",
+    )
+    return [warning] if settings.BUS_SOURCE_URL and is_hidden else []
 
 
 @register("builds")
 def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each name in BUS_TAKES_HIDDEN and BUS_METRICS is a bus in BUS_BACKENDS."""
+    buses = settings.BUS_BACKENDS
     return [
         Error(
-            f"{variable}: BUS_BACKENDS has no bus {name!r}"
-            + did_you_mean(name, settings.BUS_BACKENDS),
+            f"{variable}: BUS_BACKENDS has no bus {name!r}{did_you_mean(name, buses)}",
             id="tailrace_builds.E005",
         )
         for variable in ("BUS_TAKES_HIDDEN", "BUS_METRICS")
         for name in getattr(settings, variable)
-        if name not in settings.BUS_BACKENDS
+        if name not in buses
     ]
 
 
@@ -109,9 +103,8 @@ def type_names_are_unique(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
 @register("settings")
 def check_webhook_secrets(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The signing keys of HTTP bus backends have the format of Standard Webhooks."""
-    secrets = {"BUS_WEBHOOK_SECRET": settings.BUS_WEBHOOK_SECRET} | {
-        f"BUS_SECRET_{name}": secret for name, secret in settings.BUS_SECRETS.items()
-    }
+    secrets = {f"BUS_SECRET_{name}": secret for name, secret in settings.BUS_SECRETS.items()}
+    secrets["BUS_WEBHOOK_SECRET"] = settings.BUS_WEBHOOK_SECRET
     return [
         Error(f"{name}: does not start with whsec_", id="tailrace.E002")
         for name, secret in secrets.items()
@@ -134,52 +127,36 @@ def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 @register("builds")
 def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each host in SCM_TOKENS has a known provider, and a token that is valid in an HTTP header."""
-    errors: list[CheckMessage] = [
-        Error(
-            f"SCM_PROVIDERS: {host} has the unknown provider {name!r}"
-            + did_you_mean(name, providers()),
-            hint=f"known providers: {', '.join(providers())}",
-            id="tailrace_builds.E007",
-        )
-        for host, name in settings.SCM_PROVIDERS.items()
-        if name not in providers()
-    ]
-    errors += [
-        Error(
-            f"SCM_PROVIDERS: has no provider for {host}, a host in SCM_TOKENS",
-            hint=f"add {host}=gitea, or another provider: {', '.join(providers())}",
-            id="tailrace_builds.E008",
-        )
-        for host in settings.SCM_TOKENS
-        if host not in settings.SCM_PROVIDERS and provider_of(host) is None
-    ]
-    errors += [
-        Error(
-            f"SCM_TOKENS: the token of {host} contains characters that are not allowed in tokens",
-            id="tailrace_builds.E009",
-        )
-        for host, token in settings.SCM_TOKENS.items()
-        if not re.fullmatch(r"[!-~]+", token)
-    ]
-    return errors + [
-        Error(
-            f"SCM_TAKES_HIDDEN: SCM_TOKENS has no host {host!r}"
-            + did_you_mean(host, settings.SCM_TOKENS),
-            id="tailrace_builds.E011",
-        )
-        for host in settings.SCM_TAKES_HIDDEN
-        if host not in settings.SCM_TOKENS
-    ]
+    return list(_scm_errors(", ".join(providers())))
+
+
+def _scm_errors(known: str) -> Iterator[CheckMessage]:
+    for host, name in settings.SCM_PROVIDERS.items():
+        if name not in providers():
+            text = f"{host} has the unknown provider {name!r}{did_you_mean(name, providers())}"
+            hint = f"known providers: {known}"
+            yield Error(f"SCM_PROVIDERS: {text}", hint=hint, id="tailrace_builds.E007")
+    for host, token in settings.SCM_TOKENS.items():
+        if host not in settings.SCM_PROVIDERS and provider_of(host) is None:
+            text = f"SCM_PROVIDERS: has no provider for {host}, a host in SCM_TOKENS"
+            hint = f"add {host}=gitea, or another provider: {known}"
+            yield Error(text, hint=hint, id="tailrace_builds.E008")
+        if not re.fullmatch(r"[!-~]+", token):
+            text = f"the token of {host} contains characters that are not allowed in tokens"
+            yield Error(f"SCM_TOKENS: {text}", id="tailrace_builds.E009")
+    for host in settings.SCM_TAKES_HIDDEN:
+        if host not in settings.SCM_TOKENS:
+            text = f"SCM_TOKENS has no host {host!r}{did_you_mean(host, settings.SCM_TOKENS)}"
+            yield Error(f"SCM_TAKES_HIDDEN: {text}", id="tailrace_builds.E011")
 
 
 def _amqp_address(url: str) -> tuple[str, str, str] | None:
     """Return the host, port and vhost of an AMQP bus; None for any other bus."""
     parts = urlsplit(url)
-    if parts.scheme not in ("amqp", "amqps"):
-        return None
+    default_port = {"amqp": 5672, "amqps": 5671}.get(parts.scheme)
     try:
-        port = parts.port
+        port = parts.port or default_port
     except ValueError:
         return None
-    default_port = 5671 if parts.scheme == "amqps" else 5672
-    return parts.hostname or "", str(port or default_port), parts.path.strip("/")
+    address = (parts.hostname or "", str(port), parts.path.strip("/"))
+    return address if default_port else None

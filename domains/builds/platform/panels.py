@@ -37,17 +37,14 @@ class Pollers(Panel):
 
 def _row(poller: Poller) -> dict[str, Any]:
     now = clock.now()
-    silence = poller.silent_for(now)
-    retry = None
-    if poller.backoff_until and poller.backoff_until > now:
-        retry = (poller.backoff_until - now).total_seconds()
-    silent_seconds = None if silence is None else silence.total_seconds()
+    retry = (poller.backoff_until - now).total_seconds() if poller.backoff_until else 0
+    silent_seconds = (now - poller.polled_at).total_seconds() if poller.polled_at else None
     return {
         "poller": poller,
         "state": _state(poller, silent_seconds),
         "slack": SMALLEST_SLACK,
         "silent_seconds": silent_seconds,
-        "retry_seconds": retry,
+        "retry_seconds": retry if retry > 0 else None,
     }
 
 

@@ -1,20 +1,11 @@
-"""The receiver roles of build-service events.
-
-The holders of a role are found only in the event and in stored metadata. For example, the reviewers
-of a request come from the event, because Tailrace does not store requests.
-"""
+"""The receiver roles of build-service events. Their holders are found in the event and in stored
+metadata; for example, the reviewers of a request are in the event."""
 
 from collections.abc import Callable
-from typing import Any
 
-from tailrace.domains.builds.audience.receivers import (
-    holders,
-    moderators,
-    token_holders,
-    watchers_of_packages,
-    watchers_of_projects,
-    watchers_of_request,
-)
+from tailrace.db.row_ids import row_id
+from tailrace.domains.builds.audience import receivers
+from tailrace.domains.builds.audience.receivers import holders
 from tailrace.domains.builds.audience.references import (
     HOLDERS_OF,
     package_of,
@@ -35,20 +26,13 @@ Find = Callable[[Recorded], Receivers]
 """Finds the receivers of an event in one role."""
 
 
-def _number(value: Any) -> int | None:
-    digits = str(value)
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
-
-
 # --- of the project and package that the event names ---
 
 
 def _find_holders(name: str, metadata_role: str) -> Find:
-    """Return the function for the role `name`: it finds the holders of `metadata_role` in the
-    packages of HOLDERS_OF."""
-    return lambda event: holders(
-        backend_of(event), metadata_role, HOLDERS_OF[name](event.raw_payload)
-    )
+    """Return the function that finds the holders of `metadata_role` in the role's packages."""
+    packages = HOLDERS_OF[name]
+    return lambda event: holders(backend_of(event), metadata_role, packages(event.raw_payload))
 
 
 for _name in ("maintainer", "bugowner", "reader"):
@@ -57,18 +41,17 @@ for _name in ("maintainer", "bugowner", "reader"):
 
 @role("project_watcher")
 def project_watcher(event: Recorded) -> Receivers:
-    return watchers_of_projects([package_of(event.raw_payload).project])
+    return receivers.watchers_of_projects([package_of(event.raw_payload).project])
 
 
 @role("package_watcher")
 def package_watcher(event: Recorded) -> Receivers:
-    return watchers_of_packages([package_of(event.raw_payload)])
+    return receivers.watchers_of_packages([package_of(event.raw_payload)])
 
 
 @role("develpackage_or_package_maintainer")
 def develpackage_or_package_maintainer(event: Recorded) -> Receivers:
-    """Return the maintainers of the package's development package, or, if it has none, of the
-    package."""
+    """Return the maintainers of the package's development package, else of the package."""
     backend, package = backend_of(event), package_of(event.raw_payload).sources
     rows = Package.objects.filter(backend=backend, project=package.project, name=package.package)
     for devel in rows.exclude(devel_project="").values_list("devel_project", "devel_package"):
@@ -80,13 +63,15 @@ def develpackage_or_package_maintainer(event: Recorded) -> Receivers:
 
 
 def _find_project_watchers(side: str) -> Find:
-    return lambda event: watchers_of_projects(
+    return lambda event: receivers.watchers_of_projects(
         ref.project for ref in packages_of_actions(event.raw_payload, side)
     )
 
 
 def _find_package_watchers(side: str) -> Find:
-    return lambda event: watchers_of_packages(packages_of_actions(event.raw_payload, side))
+    return lambda event: receivers.watchers_of_packages(
+        packages_of_actions(event.raw_payload, side)
+    )
 
 
 for _side in ("source", "target"):
@@ -97,14 +82,14 @@ for _side in ("source", "target"):
 
 @role("request_watcher")
 def request_watcher(event: Recorded) -> Receivers:
-    number = _number(event.raw_payload.get("number") or event.raw_payload.get("request_number"))
-    return Receivers() if number is None else watchers_of_request(number)
+    payload = event.raw_payload
+    number = row_id(str(payload.get("number") or payload.get("request_number")))
+    return Receivers() if number is None else receivers.watchers_of_request(number)
 
 
 @role("reviewer")
 def reviewer(event: Recorded) -> Receivers:
-    """Return the reviewers: users, groups, and the maintainers of reviewing projects and
-    packages."""
+    """Return the reviewers: users, groups, and maintainers of reviewing projects and packages."""
     named_reviews = list(reviews(event.raw_payload))
     reviewers = Receivers.of(
         (text(review.get("by_user")) for review in named_reviews),
@@ -119,11 +104,10 @@ def reviewer(event: Recorded) -> Receivers:
 
 @role("commenter")
 def commenter(event: Recorded) -> Receivers:
-    """Return all commenters. The author of this comment is the event's actor, and therefore not
-    notified."""
+    """Return all commenters. The author of this comment is the actor, and so not notified."""
     names = event.raw_payload.get("commenters")
-    earlier_commenters = [str(name) for name in names] if isinstance(names, list) else []
-    return Receivers.of([*earlier_commenters, text(event.raw_payload.get("commenter"))])
+    earlier = map(str, names) if isinstance(names, list) else ()
+    return Receivers.of([*earlier, text(event.raw_payload.get("commenter"))])
 
 
 # --- of reports and decisions ---
@@ -131,7 +115,7 @@ def commenter(event: Recorded) -> Receivers:
 
 @role("moderator")
 def moderator(event: Recorded) -> Receivers:
-    return moderators()
+    return receivers.moderators()
 
 
 @role("reporter")
@@ -141,23 +125,20 @@ def reporter(event: Recorded) -> Receivers:
 
 @role("offender")
 def offender(event: Recorded) -> Receivers:
-    """Return the authors of the reported content and the maintainers of the reported projects and
-    packages."""
-    receivers = Receivers()
-    for report in _reports(event):
-        payload = report.raw_payload
-        authors = [text(payload.get("accused")), text(payload.get("commenter"))]
-        receivers |= Receivers.of(authors)
+    """Return the authors of reported content, and the maintainers of projects and packages."""
+    offenders = Receivers()
+    for payload in (report.raw_payload for report in _reports(event)):
+        offenders |= Receivers.of(text(payload.get(key)) for key in ("accused", "commenter"))
         if payload.get("reportable_type") in ("Package", "Project"):
-            receivers |= holders(backend_of(event), "maintainer", [package_of(payload)])
-    return receivers
+            offenders |= holders(backend_of(event), "maintainer", [package_of(payload)])
+    return offenders
 
 
 def _reports(event: Recorded) -> list[Recorded]:
     """Return the report itself, or the reports that a decision's `report_last_id` names."""
     if event.raw_payload.get("reporter"):
         return [event]
-    number = _number(event.raw_payload.get("report_last_id"))
+    number = row_id(str(event.raw_payload.get("report_last_id")))
     if number is None:
         return []
     reports = Event.objects.filter(subject=f"report/{number}").order_by("id")[:20]
@@ -185,8 +166,8 @@ for _name, _key in (("creator", "author"), ("member", "member"), ("assignee", "a
 
 def _find_token_holders(kind: TokenHolder.Role) -> Find:
     def find(event: Recorded) -> Receivers:
-        number = _number(event.raw_payload.get("token_id"))
-        return Receivers() if number is None else token_holders(number, kind)
+        number = row_id(str(event.raw_payload.get("token_id")))
+        return Receivers() if number is None else receivers.token_holders(number, kind)
 
     return find
 

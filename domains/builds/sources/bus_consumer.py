@@ -26,10 +26,8 @@ MAX_WAIT_SECONDS = 60.0
 
 
 def split_url(url: str) -> tuple[str, str, str]:
-    """Split BUS_SOURCE_URL, `amqps://user:password@host/vhost?exchange=pubsub&queue=mine`.
-
-    Returns the URL without its query, the exchange (`pubsub` by default) and the queue ("").
-    """
+    """Split BUS_SOURCE_URL, `amqps://user:password@host/vhost?exchange=pubsub&queue=mine`, into the
+    URL without its query, the exchange (default: `pubsub`) and the queue ("")."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     exchange, queue = query.get("exchange", ["pubsub"])[-1], query.get("queue", [""])[-1]
@@ -40,9 +38,8 @@ def split_url(url: str) -> tuple[str, str, str]:
 class BusConsumer:
     """Records events until `stop` is set. A message is acknowledged after its event is committed.
 
-    The exchange must exist; it is declared passively. Without a queue name, the broker creates a
-    temporary queue, which it deletes when the connection ends. A named queue is durable: it keeps
-    messages while there is no consumer, if the broker allows it.
+    The exchange must exist. Without a queue name, the broker creates a temporary queue, which it
+    deletes when the connection ends. A named queue is durable.
     """
 
     url: str
@@ -59,8 +56,7 @@ class BusConsumer:
 
     @property
     def source(self) -> str:
-        parts = urlsplit(self.url)
-        return f"bus:{parts.hostname}/{self.exchange}"
+        return f"bus:{urlsplit(self.url).hostname}/{self.exchange}"
 
     def run(self) -> None:
         """Consume messages. After an error, wait and connect again; the waits increase."""
@@ -99,9 +95,7 @@ class BusConsumer:
                 checked = time.monotonic()
 
     def _connection(self) -> Connection:
-        secure: bool | dict[str, Any] = False
-        if self.url.startswith("amqps"):
-            secure = {"cert_reqs": ssl.CERT_REQUIRED}
+        secure = {"cert_reqs": ssl.CERT_REQUIRED} if self.url.startswith("amqps") else False
         return Connection(
             self.url, ssl=secure, heartbeat=HEARTBEAT_SECONDS, connect_timeout=10,
             transport_options={"client_properties": {"product": "tailrace"}},

@@ -1,12 +1,9 @@
 """Convert messages of a bus to events.
 
-Messages have no numbers. The `source_id` of an event is a digest of the message's routing key, body
-and message id. If there is no message id, the digest includes the broker's timestamp instead; if
-there is no timestamp either, it includes the five-minute window in which the message arrived.
-
-So a message that is delivered twice is normally recorded once. Messages without id and timestamp
-are an exception: a message that is delivered again in another window is recorded twice, and two
-equal messages in one window are recorded once. The bus offers no better identification.
+Messages have no numbers. So the `source_id` of an event is a digest of the message's routing key,
+its body, and its message id, else the broker's timestamp, else the five-minute window in which it
+arrived. Only a message with neither id nor timestamp is recorded twice if it is delivered again in
+another window, and once if two equal messages arrive in one window.
 """
 
 import hashlib
@@ -20,7 +17,7 @@ from kombu.message import Message
 from tailrace.db import clock
 from tailrace.domains.builds.backends.unix_time import unix_time
 from tailrace.domains.builds.event_types.catalogue import by_bus_key
-from tailrace.domains.builds.event_types.source_problems import Unknown
+from tailrace.domains.builds.sources.record import new_event
 from tailrace.events.publish import NewEvent
 
 WINDOW_SECONDS = 300
@@ -37,30 +34,24 @@ class BusMessage:
 
 
 def to_event(message: BusMessage, namespace: str, source: str) -> NewEvent:
-    """Return the event for a message. Its type is found by the routing key; `builds.unknown` if the
-    key is unknown or the body is not a JSON object."""
-    key = message.routing_key.removeprefix(f"{namespace}.")
-    event_type, values = by_bus_key().get(key), _json(message.body)
-    envelope: dict[str, Any] = {
-        "source": source,
-        "source_id": source_id(message),
-        "occurred_at": unix_time(message.timestamp),
-    }
-    if event_type is None or not isinstance(values, dict):
-        return NewEvent(Unknown, {"raw_type": message.routing_key, "data": values}, **envelope)
-    return NewEvent(event_type, values, actor=event_type.actor(values), **envelope)
+    """Return the event for a message. Its type is found by the routing key."""
+    return new_event(
+        by_bus_key().get(message.routing_key.removeprefix(f"{namespace}.")),
+        message.routing_key,
+        _json(message.body),
+        source=source,
+        source_id=source_id(message),
+        occurred_at=unix_time(message.timestamp),
+    )
 
 
 def source_id(message: BusMessage) -> str:
-    """Return the digest that identifies a message, as described at the top of this module."""
+    """Return the digest that identifies a message."""
     window = int(clock.now().timestamp() // WINDOW_SECONDS)
     distinction = message.message_id or str(message.timestamp or f"w{window}")
     digest = hashlib.sha256()
-    for part in (
-        message.routing_key.encode("utf-8", "replace"),
-        message.body,
-        distinction.encode(),
-    ):
+    routing_key = message.routing_key.encode("utf-8", "replace")
+    for part in (routing_key, message.body, distinction.encode()):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 

@@ -1,8 +1,7 @@
 """Split a page in JSON into its entries while it arrives, with a size limit for each entry.
 
-Streaming JSON libraries keep each string in memory as a whole, even if it is very long. This parser
-reads an entry beyond the limit without keeping all of it: the result is the entry with its strings
-cut.
+An entry beyond the limit is read without keeping all of it, and its strings are cut. Streaming JSON
+libraries keep each string in memory as a whole.
 """
 
 import json
@@ -23,9 +22,12 @@ LIST = "notification"
 _NOT_JSON = "data that is not a page in JSON"
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _DELIMITER = re.compile(r"[\s,\]}]")
-_IN_STRING = re.compile(r'["\\]')
-_STRING_REST = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_OUTSIDE = re.compile(r'["{}\[\]]')
+_OUTSIDE: Any = re.compile(r'[^"{}\[\]]*+["{}\[\]]?')
+"""Text outside of strings, up to and with the next quote or bracket."""
+_STRING: Any = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
+"""Whole characters of a string, up to its closing quote."""
+_BEGINNING: Any = re.compile(rf"(?:[^\\]|\\u.{{4}}|\\[^u]){{0,{MAX_TEXT}}}", re.DOTALL)
+"""The first MAX_TEXT characters of a string."""
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -94,17 +96,11 @@ class JsonPage:
             raise _MoreNeeded
         if not isinstance(key, str) or self._rest[after] != ":":
             raise BadPage(_NOT_JSON)
-        if key != LIST:
-            self._position = after + 1
-            self._key, self._step = key, self._value
-            return
-        key_position, self._position = self._position, after + 1
-        try:
-            first = self._next_character()
-        except _MoreNeeded:
-            self._position = key_position
-            raise
-        if first != "[":
+        self._position = after + 1
+        self._key, self._step = key, self._list if key == LIST else self._value
+
+    def _list(self) -> None:
+        if self._next_character() != "[":
             raise BadPage("an invalid page: `notification` is not a list")
         self._position += 1
         self._step = self._entry
@@ -141,9 +137,8 @@ class JsonPage:
 
     def _finish_long(self, value: "LongValue") -> None:
         """Continue with an entry that is too big or cannot be decoded."""
-        end = value.feed(self._rest, self._position)
-        self._position = len(self._rest) if end is None else end
-        if end is None:
+        self._position = value.feed(self._rest, self._position)
+        if not value.ended:
             raise _MoreNeeded
         self._long = None
         self.entries.append(value.result())
@@ -185,38 +180,40 @@ class LongValue:
     """Reads a long value without keeping all of it: its strings are cut to MAX_TEXT."""
 
     def __init__(self, *, too_big: bool) -> None:
+        self.ended = False
         self._too_big = too_big
         self._kept: list[str] = []
         self._size = 0
-        self._length = 0
         self._depth = 0
-        self._in_string = self._escaped = False
-        self._string_room, self._is_cut = MAX_TEXT, False
-        self._needed = 0
-        """Number of characters of the current escape sequence that still have to be kept."""
+        self._string: str | None = None
+        """The beginning of the current string, with its escape sequences."""
 
-    def feed(self, text: str, position: int) -> int | None:
-        """Read the text from `position`; return the position after the value, or None if the value
-        does not end in this text."""
-        if not self._length and text[position] not in '{["':
-            delimiter = _DELIMITER.search(text, position)
+    def feed(self, text: str, position: int) -> int:
+        """Read the text from `position`; return the position up to which it was read."""
+        if not self._depth and self._string is None and text[position] not in '{["':
+            # A bracket that belongs to nothing is read, too, so that each call makes progress.
+            delimiter = _DELIMITER.search(text, position + (text[position] == "}"))
+            self.ended = delimiter is not None
             end = delimiter.start() if delimiter else len(text)
             self._keep(text[position : min(end, position + MAX_TEXT)])
-            return end if delimiter else None
-        start = position
-        while position < len(text):
-            position = (
-                self._string(text, position) if self._in_string else self._jump(text, position)
-            )
-            if not self._depth and not self._in_string and self._kept:
-                self._length += position - start
-                return position
-        self._length += position - start
-        return None
+            return end
+        while position < len(text) and not self.ended:
+            if self._string is None:
+                piece = _OUTSIDE.match(text, position)
+                self._read_outside(piece[0])
+                position = piece.end()
+                continue
+            piece = _STRING.match(text, position)
+            self._string = (self._string + piece[0])[: 7 * MAX_TEXT]
+            position = piece.end()
+            if text[position : position + 1] != '"':
+                break  # the rest, if any, is the first half of an escape sequence
+            position += 1
+            self._end_string(self._string)
+        return position
 
     def result(self) -> Any:
-        """Return the entry with its strings cut, or, if it is not valid JSON, the beginning of its
-        text."""
+        """Return the entry with its strings cut, or the beginning of a text that is not JSON."""
         text = "".join(self._kept)
         try:
             entry = json.loads(text)
@@ -228,50 +225,19 @@ class LongValue:
             values[CUT] = ", ".join(cut[:MAX_NAMES])[:MAX_TEXT]
         return entry
 
-    def _jump(self, text: str, position: int) -> int:
-        """Read up to the next bracket or string, and return the position after it."""
-        match = _OUTSIDE.search(text, position)
-        end = match.end() if match else len(text)
-        self._keep(text[position : min(end, position + MAX_REST)])
-        if match:
-            character = match.group()
-            self._in_string = character == '"'
-            self._string_room, self._is_cut = MAX_TEXT, False
-            self._depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(character, 0)
-        return end
-
-    def _string(self, text: str, position: int) -> int:
-        """Read up to the next quote or backslash of a string, and return the position after it."""
-        if self._escaped:
-            self._escaped = False
-            if self._string_room > 0:
-                self._keep(text[position])
-                self._needed = 4 if text[position] == "u" else 0
-                self._string_room -= 1
-            return position + 1
-        if self._string_room <= 0 and not self._needed:
-            rest = _STRING_REST.match(text, position)
-            position = rest.end() if rest else position
-            self._is_cut = True
-        match = _IN_STRING.search(text, position)
-        end = match.start() if match else len(text)
-        room = max(self._string_room, self._needed)
-        self._keep(text[position : min(end, position + room)])
-        self._needed = max(self._needed - (end - position), 0)
-        self._is_cut = self._is_cut or end - position > room
-        self._string_room -= end - position
-        if not match:
-            return end
-        if match.group() == '"':
-            self._in_string = False
-            self._keep(f'{ELLIPSIS}"' if self._is_cut else '"')
+    def _read_outside(self, piece: str) -> None:
+        self._keep(piece[:MAX_REST])
+        if piece[-1] == '"':
+            self._string = ""
         else:
-            self._escaped = True
-            if self._string_room > 0:
-                self._keep("\\")
-            else:
-                self._is_cut = True
-        return match.end()
+            self._depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece[-1], 0)
+            self.ended = not self._depth
+
+    def _end_string(self, string: str) -> None:
+        beginning = _BEGINNING.match(string)[0]
+        self._keep(f'{beginning}{ELLIPSIS if len(beginning) < len(string) else ""}"')
+        self._string = None
+        self.ended = not self._depth
 
     def _keep(self, piece: str) -> None:
         if self._size <= MAX_REST:

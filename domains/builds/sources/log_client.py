@@ -28,12 +28,11 @@ class LogClient(BackendClient):
     """Reads a backend's notification log. All calls raise BackendError."""
 
     def pages(self, start: int) -> Generator[Page, None, None]:
-        """Read a page from `start`, in the format of OBS_VIEW; yield it in one or more parts.
+        """Read a page of any size from `start`, in the format of OBS_VIEW; yield it in parts, which
+        end at OBS_PAGE_LIMIT_BYTES or after OBS_TIMEOUT_SECONDS.
 
-        A part ends at OBS_PAGE_LIMIT_BYTES or after OBS_TIMEOUT_SECONDS. So a page may have any
-        size, and only a part of it is in memory. If the answer breaks off, its complete entries are
-        yielded before the error is raised. If a page in XML cannot be parsed (control characters
-        make it ill-formed), it is requested again as JSON.
+        If the answer breaks off, its complete entries are yielded before the error is raised. If a
+        page in XML is ill-formed (control characters), it is requested again as JSON.
         """
         query: Query = {"noprune": 1} if settings.OBS_NOPRUNE else {}
         parser = PageParser(start, self._max_bytes)
@@ -58,12 +57,8 @@ class LogClient(BackendClient):
         return page.next
 
     def wait(self, start: int) -> bool:
-        """Wait until the log has an entry with number `start`; return False if there is none after
-        BLOCK_SECONDS.
-
-        The answer is not used, because the log may have been replaced during the wait. It may be
-        JSON or XML, because a backend ignores the view of a request that has waited.
-        """
+        """Wait for an entry with number `start`; return False if there is none after BLOCK_SECONDS.
+        The answer is not used, because the log may have been replaced during the wait."""
         query: Query = {"start": start, "block": 1, "noprune": 1, **_view(settings.OBS_VIEW)}
         try:
             with self._open("GET", PATH, query, None, BLOCK_SECONDS):
@@ -81,8 +76,7 @@ class LogClient(BackendClient):
     def _stream(
         self, parser: PageParser, query: Query, first_entry: bool = False
     ) -> Iterator[Page]:
-        """Yield the parts of a page. With `first_entry`, the first part ends after the first
-        entries."""
+        """Yield the parts of a page; with `first_entry`, the first part ends after an entry."""
         if parser.start:
             query = {"start": parser.start, **query}
         with self._exchange("GET", PATH, query) as answer:

@@ -16,8 +16,7 @@ DIGEST_BYTES = 8
 
 
 class BadPage(ValueError):
-    """The answer is not a valid page of the log. The message completes the sentence "the backend
-    sent …"."""
+    """Not a valid page of the log. The message completes the sentence "the backend sent …"."""
 
 
 class IncompletePage(BadPage):
@@ -36,18 +35,16 @@ class Notification:
 
     @property
     def digest(self) -> bytes:
-        """Return a digest of type, time and values. It is the same for JSON and XML.
+        """Return a digest of type, time and values, the same for JSON and XML.
 
-        It is compared with stored digests of earlier versions. Do not change its computation or the
-        parsing of values: every log would then look like a new log.
+        If its computation or the parsing of values changes, every log looks like a new log.
         """
         at = self.occurred_at and self.occurred_at.timestamp()
         try:
             text = json.dumps([self.type, at, _comparable(self.values)], sort_keys=True)
         except (ValueError, RecursionError):  # nested too deeply
             text = json.dumps([self.type, at])
-        hashed = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES)
-        return hashed.digest()
+        return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +72,8 @@ class Page:
 def page_of(
     start: int, count: int, members: Mapping[str, Any], notifications: list[Notification]
 ) -> Page:
-    """Return the last part of a page; raise BadPage if the page is inconsistent.
-
-    `count` is the number of notifications in all parts of the page, `members` are the page's other
-    members, and `notifications` belong to the last part.
-    """
+    """Return the last part of a page, with its notifications; raise BadPage if the page is
+    inconsistent. `count` is the number of notifications in all parts of the page."""
     page = Page(
         start=start,
         next=_next_number(members.get("next")),
@@ -122,12 +116,7 @@ def to_notification(number: int, entry: Any, *, encoded_twice: bool) -> Notifica
 
 
 def repaired(text: str) -> str:
-    """Undo the double encoding of `view=json`, in which the backend sends é as Ã©.
-
-    Other texts are returned unchanged.
-    """
-    if text.isascii():
-        return text
+    """Undo the double encoding of `view=json`, in which the backend sends é as Ã©."""
     try:
         return text.encode("latin-1").decode()
     except UnicodeError:
@@ -135,8 +124,7 @@ def repaired(text: str) -> str:
 
 
 def _comparable(values: Any) -> Any:
-    """Return the values in a form that is the same for JSON and XML. Cut values are left out,
-    because they are cut at different lengths in JSON and XML."""
+    """Return the values as they are in JSON and XML, without the cut ones, whose length differs."""
     if not isinstance(values, dict):
         return values
     cut = str(values.get(CUT, "")).split(", ") if CUT in values else ()

@@ -29,8 +29,7 @@ WHERE poller_id = %(poller)s AND first < %(first)s
 
 
 def nearest(poller: int, number: int) -> tuple[int, bytes] | None:
-    """Return the number and the digest of the last entry up to `number` with a stored digest; None
-    if there is none. `poller` is the poller's id."""
+    """Return number and digest of the last entry up to `number` with a stored digest, or None."""
     rows = query(_AT_OR_BELOW, poller=poller, number=number)
     if not rows:
         return None
@@ -49,12 +48,9 @@ def digest(poller: int, number: int) -> bytes | None:
 def add(poller: int, entries: Sequence[Notification]) -> None:
     """Store the digests of entries with consecutive numbers, in the caller's transaction. Delete
     digests that are more than KEPT_ENTRIES older."""
-    if not entries:
-        return
-    first = entries[0].number
-    digests = b"".join(entry.digest for entry in entries)
-    below = first - KEPT_ENTRIES
-    execute(_ADD, poller=poller, first=first, digests=digests, below=below)
+    if entries:
+        first, digests = entries[0].number, b"".join(entry.digest for entry in entries)
+        execute(_ADD, poller=poller, first=first, digests=digests, below=first - KEPT_ENTRIES)
 
 
 def forget(poller: int, first: int) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -32,9 +32,8 @@ NEAR_SLACK = SMALLEST_SLACK // 2
 class LogReader:
     """Reads from the cursor to the end of the log, for at most MAX_SECONDS.
 
-    Each read begins with the last entry that was read before. If this entry has changed, the log
-    was cut, restored or replaced. Then only entries that the old log did not have are recorded, in
-    a new epoch, which is part of the events' source.
+    Each read begins with the last entry that was read before. If it has changed, the log was cut,
+    restored or replaced: only entries that the old log did not have are recorded, in a new epoch.
     """
 
     client: LogClient
@@ -48,11 +47,8 @@ class LogReader:
     """Number and digest of the entry before the cursor, as far as they were looked up."""
 
     def read(self) -> bool:
-        """Read from the cursor; return whether the log has more entries.
-
-        Each page is committed together with the cursor before the next page is requested. Raises
-        BackendError, PollLeaseLost or any error that `between_pages` raises.
-        """
+        """Read from the cursor; return whether the log has more entries. Each page is committed
+        together with the cursor. Raises BackendError, PollLeaseLost, or as `between_pages` does."""
         deadline = time.monotonic() + MAX_SECONDS
         if self.lease.next_number is None:
             self._begin()
@@ -115,15 +111,12 @@ class LogReader:
             return not page.is_reset
         if not page.notifications:
             return False
-        entry = page.notifications[0]
-        digest = self._digest_before_cursor()
-        return digest is None or digest == entry.digest
+        return self._digest_before_cursor() in (None, page.notifications[0].digest)
 
     def _digest_before_cursor(self) -> bytes | None:
         """Return the digest of the last entry that was read; None if it is not stored."""
-        number = self.cursor - 1
-        if self._last[0] != number:
-            self._last = number, log_parts.digest(self.lease.id, number)
+        if self._last[0] != self.cursor - 1:
+            self._last = self.cursor - 1, log_parts.digest(self.lease.id, self.cursor - 1)
         return self._last[1]
 
     def _begin(self) -> None:
@@ -141,9 +134,14 @@ class LogReader:
         entries = [entry for entry in page.notifications if entry.number >= self.cursor]
         events = [to_event(entry, self.lease.source(entry.number)) for entry in entries]
         if page.limit_reached and self.end is None:
-            self.end = self._end_after(page)
-        waiting = max(max(self.end or 0, page.next) - self.cursor, 0)
-        self._warn_if_far_behind(waiting)
+            self.end = page.next
+            with suppress(BackendError):
+                self.end = self.client.end()
+        waiting = max(self.end or 0, page.next, self.cursor) - self.cursor
+        if settings.OBS_NOPRUNE and waiting >= NEAR_SLACK and self.pages == 1:
+            log.warning(
+                "poll.near_slack", backend=self.lease.name, waiting=waiting, slack=SMALLEST_SLACK
+            )
         times = [event.occurred_at for event in events if event.occurred_at]
         previous_is_known = page.start == self.cursor or self._digest_before_cursor() is not None
         self.events += self.lease.advance(
@@ -156,19 +154,6 @@ class LogReader:
         )
         if page.notifications:
             self._last = page.next - 1, page.notifications[-1].digest
-
-    def _end_after(self, page: Page) -> int:
-        """Return the log's end; if the request for it fails, the end of the page."""
-        try:
-            return self.client.end()
-        except BackendError:
-            return page.next
-
-    def _warn_if_far_behind(self, waiting: int) -> None:
-        if settings.OBS_NOPRUNE and waiting >= NEAR_SLACK and self.pages == 1:
-            log.warning(
-                "poll.near_slack", backend=self.lease.name, waiting=waiting, slack=SMALLEST_SLACK
-            )
 
     def _skip_gap(self, page: Page) -> None:
         """Continue at the first entry that still exists, and record the gap as an event."""
@@ -239,11 +224,8 @@ class LogReader:
         return BackendError(f"the log of {self.lease.name} changed during the search")
 
     def _first_retained(self, lost: int, end: int) -> int:
-        """Return the first number that can be read, above `lost` and at most `end`.
-
-        The search is a bisection: about 20 requests for a million entries. It does not prune the
-        log.
-        """
+        """Return the first number that can be read, above `lost` and at most `end`. The bisection
+        takes about 20 requests for a million entries, and does not prune the log."""
         retained = end
         while retained - lost > 1:
             # Most logs are complete, so try number 1 first.

@@ -1,5 +1,7 @@
 """Parse a page of the log while it arrives. Its first byte shows whether it is JSON or XML."""
 
+from dataclasses import replace
+
 from tailrace.domains.builds.sources.json_page import JsonPage
 from tailrace.domains.builds.sources.log_page import (
     BadPage,
@@ -60,9 +62,7 @@ class PageParser:
         self._page.finish()
         start, notifications = self.number, self._take_entries()
         page = page_of(self.start, self.number - self.start, self._page.members, notifications)
-        if start == self.start:
-            return page
-        return Page(start, page.next, page.sync_lost, page.limit_reached, notifications)
+        return page if start == self.start else replace(page, start=start)
 
     def _take_entries(self) -> list[Notification]:
         if self._page is None:

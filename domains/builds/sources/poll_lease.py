@@ -1,8 +1,8 @@
 """The lease on a backend's poller: only its holder may read the log and move the cursor.
 
-A guarded UPDATE of the poller's row takes the lease. No lock is held during a request. Each step
-that moves the cursor checks the holder and the cursor's old position, in the transaction that
-records the events. So a job that lost its lease records nothing.
+A guarded UPDATE takes the lease; no lock is held during a request. Each step that moves the cursor
+checks the holder and the old position, in the transaction that records the events. So a job that
+lost its lease records nothing.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,8 @@ class PollLeaseLost(Exception):
 def lease_seconds() -> float:
     """Return the duration of a lease that is not renewed, in seconds."""
     # A request may take OBS_TIMEOUT_SECONDS until its answer begins, and as long until it ends.
-    longest_request = 2.0 * settings.OBS_TIMEOUT_SECONDS
-    longest_request += BLOCK_SECONDS if settings.OBS_LONG_POLL else 0
-    return longest_request + SPARE_SECONDS
+    block = BLOCK_SECONDS if settings.OBS_LONG_POLL else 0
+    return 2.0 * settings.OBS_TIMEOUT_SECONDS + block + SPARE_SECONDS
 
 
 _ACQUIRE = f"""
@@ -77,9 +76,6 @@ SET error = %(error)s, errors_in_row = errors_in_row + 1, lease_holder = '', lea
 WHERE {_IS_HELD}
 RETURNING extract(epoch FROM backoff_until - {clock.NOW})::double precision
 """
-_RELEASE = (
-    f"UPDATE tailrace_builds_poller SET lease_holder = '', lease_until = NULL WHERE {_IS_HELD}"
-)
 
 
 @dataclass(slots=True)
@@ -99,15 +95,15 @@ class PollLease:
     def acquire(cls, name: str, holder: str) -> "PollLease":
         """Take the lease, or raise LeaseNotAvailable. `holder` is `<job>.<claim>`.
 
-        A job whose worker died takes over its own lease when it is claimed again, without waiting
-        for the lease to expire: the earlier claim can no longer settle the job or record events.
+        A job that is claimed again takes over its own lease: the earlier claim can no longer settle
+        the job or record events.
         """
         Poller.objects.get_or_create(name=name)
         rows = query(_ACQUIRE, name=name, holder=holder, lease=lease_seconds())
         if not rows:
             raise LeaseNotAvailable(_unavailable_reason(Poller.objects.get(name=name)))
-        id, epoch, next_number, past_until = rows[0]
-        return cls(id, name, holder, epoch, next_number, past_until)
+        id, *position = rows[0]
+        return cls(id, name, holder, *position)
 
     def source(self, number: int) -> str:
         """Return the source of the event for the entry with this number."""
@@ -127,11 +123,10 @@ class PollLease:
         waiting: int | None = None,
         last_event_at: datetime | None = None,
     ) -> int:
-        """Record the events and move the cursor to `number` in one transaction. Return the number
-        of events that were not recorded before.
+        """Record the events and move the cursor to `number` in one transaction, and store the
+        digests of `entries`. Return the number of events that were not recorded before.
 
-        The digests of `entries` are stored. `end` is the end of the log, if known. `waiting` is the
-        number of entries that were unread before this step.
+        `end` is the end of the log, if known; `waiting` are the entries unread before this step.
         """
         with transaction.atomic():
             self._move_cursor(
@@ -149,11 +144,8 @@ class PollLease:
         self.next_number = number
 
     def restart(self, number: int, event: NewEvent, end: int, *, keep_earlier: bool) -> None:
-        """Record `event`, and continue with a new log at `number`, in a new epoch.
-
-        `keep_earlier` keeps the digests of the entries before `number`, because both logs have
-        these entries. Otherwise all digests are deleted.
-        """
+        """Record `event`, and continue with a new log at `number`, in a new epoch. All digests are
+        deleted; with `keep_earlier`, only those from `number` on."""
         with transaction.atomic():
             self.past_until = None
             self._move_cursor(number, self.epoch + 1, 1, end)
@@ -178,11 +170,8 @@ class PollLease:
         )
 
     def fail(self, error: str) -> float:
-        """Count a failed read and release the lease; return the seconds until the next attempt.
-
-        The wait doubles with each failure, from OBS_POLL_SECONDS up to five minutes. The cursor
-        does not move.
-        """
+        """Count a failed read and release the lease; return the seconds until the next attempt,
+        which double with each failure, from OBS_POLL_SECONDS up to five minutes."""
         rows = query(
             _FAIL,
             id=self.id,
@@ -195,7 +184,8 @@ class PollLease:
 
     def release(self) -> None:
         """Release the lease, if this job still holds it."""
-        execute(_RELEASE, id=self.id, holder=self.holder)
+        held = Poller.objects.filter(pk=self.id, lease_holder=self.holder)
+        held.update(lease_holder="", lease_until=None)
 
     def _execute(self, sql: str, **params: Any) -> None:
         if not execute(sql, id=self.id, holder=self.holder, **params):

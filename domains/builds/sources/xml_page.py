@@ -13,8 +13,7 @@ from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 class XmlPage:
     """Collects `entries`, the complete entries of the page in the same form as in JSON, and
-    `members`, the attributes of the page. The XML parser calls `start`, `data` and `end`.
-    """
+    `members`, the attributes of the page. The XML parser calls `start`, `data` and `end`."""
 
     def __init__(self, max_entry: int) -> None:
         self.entries: list[Any] = []
@@ -29,8 +28,7 @@ class XmlPage:
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
-        """Parse the next piece of the document; raise BadPage if the document is not a page, is
-        ill-formed, or has a DTD."""
+        """Parse the next piece; raise BadPage if it is not a page, ill-formed, or has a DTD."""
         self._unread += len(chunk)
         self._parse(lambda: self._parser.feed(chunk))
         if self._unread > 2 * self._max_entry:  # in a single tag
@@ -92,8 +90,7 @@ class XmlPage:
 
 
 def _cut(values: dict[str, str]) -> dict[str, str]:
-    """Return the values of an entry that is too big, with long texts cut and the names of the cut
-    values in CUT."""
+    """Return the values of an entry that is too big, with long texts cut and their names in CUT."""
     cut_before = values.pop(CUT, "")
     cut = cut_before.split(", ") if cut_before else []
     cut += [key for key, value in values.items() if len(value) > MAX_TEXT and key not in cut]

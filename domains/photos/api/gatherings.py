@@ -35,6 +35,5 @@ def _gathering(gathering: Gathering) -> GatheringOut:
     place = {name: getattr(gathering, f"shown_{name}") for name in ("lat", "lon", "radius")}
     names = GatheringOut.model_fields.keys() - place.keys() - {"url"}
     values = {name: getattr(gathering, name) for name in names}
-    return GatheringOut(
-        url=f"{settings.PUBLIC_URL}/api/gatherings/{gathering.pk}", **values, **place
-    )
+    url = f"{settings.PUBLIC_URL}/api/gatherings/{gathering.pk}"
+    return GatheringOut(url=url, **values, **place)

@@ -7,22 +7,16 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
-from tailrace.domains.photos.api.schemas import (
-    DeletedPhotos,
-    PhotoFilter,
-    PhotoOut,
-    PhotosToDelete,
-    UploadedPhoto,
-)
+from tailrace.domains.photos.api import schemas
+from tailrace.domains.photos.api.schemas import DeletedPhotos, PhotoOut, UploadedPhoto
 from tailrace.domains.photos.api.upload_request import body_of_upload, read_upload
 from tailrace.domains.photos.handlers.deletion import delete_all
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.models.visibility import may_see_location, visible_photos
 from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
-from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.ingest import ingest
 from tailrace.domains.photos.uploads.pictures import storage
-from tailrace.domains.photos.uploads.pictures.picture import COPY_TYPE
+from tailrace.domains.photos.uploads.pictures.picture import COPY_TYPE, DecoderBusy
 from tailrace.domains.photos.uploads.pictures.picture_response import picture_response
 from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.api.auth import Caller, Needs, caller
@@ -42,17 +36,13 @@ DELETE = Needs("photos:delete")
 router = Router()
 
 
+_UPLOADED = {200: UploadedPhoto, 201: UploadedPhoto}
+
+
 @router.post(
-    "",
-    auth=WRITE,
-    response={200: UploadedPhoto, 201: UploadedPhoto},
-    summary="Upload a photo",
-    openapi_extra=body_of_upload(),
+    "", auth=WRITE, response=_UPLOADED, summary="Upload a photo", openapi_extra=body_of_upload()
 )
-def upload_photo(
-    request: HttpRequest,
-    idempotency_key: KeyHeader = None,
-) -> Status[UploadedPhoto]:
+def upload_photo(request: HttpRequest, idempotency_key: KeyHeader = None) -> Status[UploadedPhoto]:
     """Send a picture as `multipart/form-data`, or only its location and time as JSON.
 
     Location and time are read from the picture's EXIF unless you send them. If they are missing,
@@ -72,7 +62,7 @@ def upload_photo(
 
 
 @router.get("", auth=READ, response=Page[PhotoOut], summary="List photos")
-def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOut]:
+def list_photos(request: HttpRequest, query: Query[schemas.PhotoFilter]) -> Page[PhotoOut]:
     """Your own photos by upload time, or the photos of a gathering by the time they were taken.
 
     Newest first.
@@ -96,7 +86,7 @@ def delete_all_photos(request: HttpRequest) -> Status[None]:
 
 
 @router.post("/delete", auth=DELETE, response=DeletedPhotos, summary="Delete several photos")
-def delete_several_photos(request: HttpRequest, body: PhotosToDelete) -> DeletedPhotos:
+def delete_several_photos(request: HttpRequest, body: schemas.PhotosToDelete) -> DeletedPhotos:
     """Deletes the photos that are yours, and ignores the ids of other photos."""
     return DeletedPhotos(deleted=delete_photos(body.ids, caller(request).user.pk))
 
@@ -119,18 +109,17 @@ def get_photo(request: HttpRequest, id: int) -> PhotoOut:
     return _photo(who, _visible_photo(who, id))
 
 
+_JPEG = {
+    "description": "a JPEG without metadata",
+    "content": {COPY_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+}
+
+
 @router.get(
     "/{int:id}/image",
     auth=READ,
     summary="Get a small copy of a photo's picture",
-    openapi_extra={
-        "responses": {
-            200: {
-                "description": "a JPEG without metadata",
-                "content": {COPY_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-            }
-        }
-    },
+    openapi_extra={"responses": {200: _JPEG}},
 )
 def get_image(request: HttpRequest, id: int) -> HttpResponse:
     response = picture_response(_visible_photo(caller(request), id))
@@ -158,6 +147,5 @@ def _photo(who: Caller, photo: Photo) -> PhotoOut:
         "user": photo.user.get_username() if photo.user else None,
         "gathering": photo.gathering_id,
     }
-    for name in PhotoOut.model_fields.keys() - values.keys():
-        values[name] = getattr(photo, name)
-    return PhotoOut(**{**values, **hidden})
+    own = {name: getattr(photo, name) for name in PhotoOut.model_fields if name not in values}
+    return PhotoOut(**{**values, **own, **hidden})

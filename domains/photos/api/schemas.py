@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from tailrace.domains.photos.uploads.deletion.delete_photos import MAX_PHOTOS
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH, MAX_KEY_LENGTH
@@ -29,6 +29,7 @@ class PhotoIn(In):
 class PictureIn(In):
     """Fields sent with a picture; they replace the values in its EXIF."""
 
+    model_config = ConfigDict(strict=False)  # a form has only texts
     lat: Latitude | None = None
     lon: Longitude | None = None
     taken_at: Time | None = None

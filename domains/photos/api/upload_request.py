@@ -33,18 +33,6 @@ def read_upload(request: HttpRequest) -> tuple[PhotoFields, UploadedFile | None]
         form = request.POST.dict()
         form.pop("csrfmiddlewaretoken", None)
         request_body.check_storable(form)
-        values = {name: _value(name, text) for name, text in form.items() if text.strip()}
+        values = {name: text for name, text in form.items() if text.strip()}
         return PhotoFields(**validated(PictureIn, values).model_dump()), file
     return PhotoFields(**json_body(request, PhotoIn).model_dump()), None
-
-
-_BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "0": False}
-
-
-def _value(name: str, text: str) -> Any:
-    try:
-        if name == "place_from_timeline":
-            return _BOOLEANS.get(text.lower(), text)
-        return float(text) if name in ("lat", "lon") else text
-    except ValueError:
-        return text

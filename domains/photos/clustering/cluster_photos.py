@@ -2,10 +2,9 @@
 
     lock the cells around ──► load photos and gatherings ──► decide (rules) ──► save
 
-A batch holds advisory locks on all cells within 2 × PHOTOS_DISTANCE_METERS of its photos. These
-cells contain everything that the batch reads or changes: the photos of a new gathering, and the
-centroid of a gathering before and after a photo joins. Two workers whose photos can affect each
-other therefore wait for each other.
+A batch holds advisory locks on all cells within 2 × PHOTOS_DISTANCE_METERS of its photos: all that
+it reads or changes, such as the centroid of a gathering before and after a photo joins. So two
+workers whose photos can affect each other wait for each other.
 """
 
 import math
@@ -29,10 +28,9 @@ HANDLER = "photos.cluster"
 def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[int]:
     """Put photos into gatherings by the clustering rules; return the ids of the existing photos.
 
-    `causes` maps a photo's id to the id of its `photos.uploaded`. The event of a new gathering has
-    the latest of these events as its cause.
-    Safe to repeat: photos that have a gathering do not change. A photo that has no gathering when
-    its lookback ends becomes unclusterable.
+    `causes` maps a photo's id to the id of its `photos.uploaded`: the latest is the cause of the
+    event of a new gathering. Photos that have a gathering do not change. A photo without one at the
+    end of its lookback becomes unclusterable.
     """
     with transaction.atomic():
         points = _points(ids)
@@ -60,8 +58,8 @@ Point = tuple[float, float, datetime]
 
 
 def _points(ids: Iterable[int]) -> dict[int, Point | None]:
-    """Return location and time of the existing photos by id. The value is None for a photo that
-    has a gathering already, or no location yet."""
+    """Return location and time of the existing photos by id; None for a photo that has a gathering
+    already, or no location yet."""
     return {
         id: (lat, lon, taken_at) if gathering is None and lat is not None else None
         for id, gathering, lat, lon, taken_at in prepared.query(_POINTS, ids=number_array(ids))
@@ -69,8 +67,7 @@ def _points(ids: Iterable[int]) -> dict[int, Point | None]:
 
 
 def _windows(points: Iterable[Point]) -> list[Window]:
-    """Return the cells around the points with their time windows; overlapping windows of a cell
-    are merged."""
+    """Return the cells around the points with their time windows, merged if they overlap."""
     margin = timedelta(minutes=settings.PHOTOS_TIME_WINDOW_MINUTES)
     radius = 2 * settings.PHOTOS_DISTANCE_METERS
     cells = sorted(
@@ -94,11 +91,8 @@ FROM unnest(%(blocks)s::int[]) AS block
 
 
 def lock_cells(cells: Iterable[int]) -> None:
-    """Lock the cells in ascending order until the transaction ends.
-
-    If PHOTOS_DISTANCE_METERS is long, one lock covers a block of cells: the server has room for a
-    few thousand locks only.
-    """
+    """Lock the cells in ascending order until the transaction ends. If PHOTOS_DISTANCE_METERS is
+    long, one lock covers a block of cells: the server has room for a few thousand locks only."""
     side = max(1, math.ceil(4 * settings.PHOTOS_DISTANCE_METERS / grid.METRES_PER_ROW))
     blocks = {
         row // side * grid.COLUMNS + column // side

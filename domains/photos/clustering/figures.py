@@ -14,12 +14,8 @@ from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 _COLUMN_OF = {
     "gathering": "id",
-    "lat": "shown_lat",
-    "lon": "shown_lon",
-    "radius": "shown_radius",
-    "photo_count": "photo_count",
-    "first_photo_at": "first_photo_at",
-    "last_photo_at": "last_photo_at",
+    **{name: f"shown_{name}" for name in ("lat", "lon", "radius")},
+    **{name: name for name in ("photo_count", "first_photo_at", "last_photo_at")},
 }
 PAYLOAD_COLUMNS = ", ".join(f"g.{column}" for column in _COLUMN_OF.values())
 """The columns of `tailrace_photos_gathering g` that `payload` takes."""
@@ -53,11 +49,8 @@ RETURNING {PAYLOAD_COLUMNS}
 
 
 def write_figures(clusters: Sequence[Cluster], *, joined: bool) -> list[dict[str, Any]]:
-    """Write the figures of gatherings; return the payloads for their events.
-
-    `joined` states that photos have just joined: only ACTIVE gatherings are updated then, and
-    their `joined_at` is set.
-    """
+    """Write the figures of gatherings; return the payloads for their events. If photos have just
+    `joined`, only ACTIVE gatherings are updated, and their `joined_at` is set."""
     places = new_places(clusters)
     shown = [places.get(cluster.id or 0, (None, None, None)) for cluster in clusters]
     totals = [cluster.total for cluster in clusters]

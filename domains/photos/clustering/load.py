@@ -26,9 +26,8 @@ LATERAL (
 ) near
 """
 
-# The row locks stop the sweeper from finalizing a gathering that a photo is about to join. If a
-# gathering was finalized while this statement waited for its lock, PostgreSQL checks the state
-# again and omits the row.
+# The row locks stop the sweeper from finalizing a gathering that a photo is about to join. After
+# waiting for a lock, PostgreSQL checks the state again.
 _CLUSTERS = """
 SELECT g.id, g.photo_count, g.sum_x, g.sum_y, g.sum_z, g.first_photo_at, g.last_photo_at,
        g.lat, g.lon, g.placed_count, g.place_grid
@@ -50,20 +49,15 @@ FOR UPDATE
 
 def load_photos(windows: Sequence[Window]) -> dict[int, PhotoPoint]:
     """Return the unassigned photos by id."""
-    return {
-        id: PhotoPoint(id, (x, y, z), taken_at, arrived_at, given_up_at)
-        for id, x, y, z, taken_at, arrived_at, given_up_at in prepared.query(
-            _PHOTOS, **_columns(windows)
-        )
-    }
+    rows = prepared.query(_PHOTOS, **_columns(windows))
+    return {id: PhotoPoint(id, (x, y, z), *times) for id, x, y, z, *times in rows}
 
 
 def load_clusters(windows: Sequence[Window]) -> list[Cluster]:
     """Return the ACTIVE gatherings with their rows locked."""
     clusters = []
-    for id, count, x, y, z, first, last, lat, lon, *placed in prepared.query(
-        _CLUSTERS, **_columns(windows)
-    ):
+    rows = prepared.query(_CLUSTERS, **_columns(windows))
+    for id, count, x, y, z, first, last, lat, lon, *placed in rows:
         total = (int(x), int(y), int(z))
         at = sphere.direction(total) if any(total) else sphere.unit_vector(lat, lon)
         clusters.append(Cluster(id, count, total, first, last, at, *placed))

@@ -1,9 +1,8 @@
 """The clustering rules. They work in memory on rows that were loaded under locks.
 
 Join: a photo joins the nearest ACTIVE gathering within the distance whose last photo is within the
-time window.
-Start: enough unassigned photos within the distance and the time window of the newest of them start
-a gathering.
+time window. Start: enough unassigned photos within the distance and the time window of the newest
+of them start a gathering.
 """
 
 from collections.abc import Iterable
@@ -12,13 +11,9 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
+from tailrace.domains.photos.geometry import sphere
 from tailrace.domains.photos.geometry.spatial_index import SpatialIndex
-from tailrace.domains.photos.geometry.sphere import (
-    Vector,
-    direction,
-    squared_chord,
-    squared_distance,
-)
+from tailrace.domains.photos.geometry.sphere import Vector, squared_chord, squared_distance
 
 
 @dataclass(slots=True, eq=False)
@@ -54,8 +49,7 @@ class Cluster:
     """PHOTOS_PLACE_GRID_M at that time; None if it has no shown location yet."""
 
     def add(self, photo: PhotoPoint) -> None:
-        """Add the photo to the figures. If a spatial index has this cluster, the caller must move
-        it to `centre`."""
+        """Add the photo to the figures. The caller must move the cluster in its spatial index."""
         photo.cluster = self
         self.count += 1
         x, y, z = self.total
@@ -64,7 +58,7 @@ class Cluster:
 
     @property
     def centre(self) -> Vector:
-        return direction(self.total)
+        return sphere.direction(self.total)
 
 
 class Neighbourhood:
@@ -84,8 +78,7 @@ class Neighbourhood:
             self._start(photo)
 
     def unassigned_near(self, photo: PhotoPoint, distance: int = 0) -> list[PhotoPoint]:
-        """Return the unassigned photos within the distance (a squared chord) and the time window
-        of the photo, the photo itself included."""
+        """Return the unassigned photos within the distance (a squared chord) and time window."""
         return [
             other
             for other in self.photos.near(photo.at, distance or self.distance)
@@ -100,10 +93,7 @@ class Neighbourhood:
         ]
         if not candidates:
             return False
-        nearest = min(
-            candidates,
-            key=lambda cluster: (squared_distance(cluster.at, photo.at), cluster.id or 0),
-        )
+        nearest = min(candidates, key=lambda c: (squared_distance(c.at, photo.at), c.id or 0))
         nearest.add(photo)
         self.clusters.move(nearest, nearest.centre)
         return True

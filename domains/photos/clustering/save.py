@@ -27,14 +27,14 @@ def save(
 ) -> None:
     """Save the assignments of `photos`, and give up or reopen photos without a gathering."""
     assigned = [photo for photo in photos if photo.cluster is not None]
-    clusters = list(
-        {id(photo.cluster): photo.cluster for photo in assigned if photo.cluster}.values()
-    )
-    if clusters:
+    # Clusters are compared by identity.
+    if clusters := list(dict.fromkeys(photo.cluster for photo in assigned if photo.cluster)):
         started = [cluster for cluster in clusters if cluster.id is None]
         _insert(started)
         _assign(assigned)
-        payloads = _update(clusters)
+        payloads = {each["gathering"]: each for each in write_figures(clusters, joined=True)}
+        if len(payloads) != len(clusters):
+            raise ConcurrentChange("a gathering was finalized while photos were joining it")
         publish([_started_event(c, payloads[c.id], assigned, causes) for c in started if c.id])
     unassigned = [photo for photo in batch if photo.cluster is None]
     _give_up(unassigned)
@@ -42,15 +42,11 @@ def save(
 
 
 def _started_event(
-    cluster: Cluster,
-    payload: dict[str, Any],
-    assigned: list[PhotoPoint],
-    causes: Mapping[int, int],
+    cluster: Cluster, payload: dict[str, Any], assigned: list[PhotoPoint], causes: Mapping[int, int]
 ) -> NewEvent:
-    events = [
-        causes[photo.id] for photo in assigned if photo.cluster is cluster and photo.id in causes
-    ]
-    return replace(GatheringStarted.new_event(payload), cause_id=max(events, default=None))
+    members = {photo.id for photo in assigned if photo.cluster is cluster}
+    cause = max((causes[id] for id in members & causes.keys()), default=None)
+    return replace(GatheringStarted.new_event(payload), cause_id=cause)
 
 
 _INSERT = f"""
@@ -63,7 +59,7 @@ RETURNING id
 
 
 def _insert(started: list[Cluster]) -> None:
-    """Insert the rows of new gatherings and set their ids; `_update` writes their figures."""
+    """Insert the rows of new gatherings and set their ids; their figures follow."""
     if started:
         rows = prepared.query(_INSERT, count=len(started))
         for cluster, (id,) in zip(started, sorted(rows), strict=True):
@@ -90,14 +86,6 @@ def _assign(photos: list[PhotoPoint]) -> None:
         raise ConcurrentChange("a photo was deleted while its batch was clustered")
 
 
-def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
-    """Write the figures of the gatherings; return the payloads of their events by gathering id."""
-    payloads = write_figures(clusters, joined=True)
-    if len(payloads) != len(clusters):
-        raise ConcurrentChange("a gathering was finalized while photos were joining it")
-    return {payload["gathering"]: payload for payload in payloads}
-
-
 _GIVE_UP = f"""
 UPDATE tailrace_photos_photo
   SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
@@ -113,18 +101,12 @@ def _give_up(unassigned: list[PhotoPoint]) -> None:
         execute(
             _GIVE_UP,
             ids=number_array(photo.id for photo in new),
-            reason=_give_up_reason(),
+            # How many photos of other users are near would reveal where they were taken.
+            reason=f"Fewer than {settings.PHOTOS_MIN_FOR_GATHERING} photos without a gathering"
+            f" within {settings.PHOTOS_DISTANCE_METERS} m"
+            f" and {settings.PHOTOS_TIME_WINDOW_MINUTES} min",
             lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,
         )
-
-
-def _give_up_reason() -> str:
-    """Return the reason for the owner. It does not state how many photos of other users are near,
-    because that would reveal where they were taken."""
-    return (
-        f"Fewer than {settings.PHOTOS_MIN_FOR_GATHERING} photos without a gathering within"
-        f" {settings.PHOTOS_DISTANCE_METERS} m and {settings.PHOTOS_TIME_WINDOW_MINUTES} min"
-    )
 
 
 _REOPEN = f"""
@@ -140,11 +122,8 @@ WHERE id = ANY(%(ids)s::bigint[]) AND gathering_id IS NULL
 def _reopen(
     neighbourhood: Neighbourhood, assigned: list[PhotoPoint], unassigned: list[PhotoPoint]
 ) -> None:
-    """Schedule an early attempt for photos that have a new neighbour.
-
-    A neighbour is new if this batch assigned it, or if it arrived after the other photo was given
-    up. When the batch is replayed, neither condition is true again.
-    """
+    """Schedule an early attempt for photos that have a new neighbour: one that this batch assigned,
+    or that arrived after the photo was given up. For a replayed batch, neither is true again."""
     batch = {photo.id for photo in unassigned}
     ids = {
         other.id

@@ -1,10 +1,9 @@
 """The shown location of a gathering: what users see instead of the exact points of its photos.
 
-It is computed from the centres of the photos' cells (geometry/place_grid), not from their points.
+It is computed from the centres of the photos' cells of PHOTOS_PLACE_GRID_M (geometry/place_grid).
 So it never depends on the position of a photo within its cell, even if another user uploads many
 photos around it. It changes only when at least MIN_CHANGE photos, and half as many as it was
-computed from, have joined or left, so that no single photo moves it. PHOTOS_PLACE_GRID_M is the
-size of a cell.
+computed from, have joined or left, so that no single photo moves it.
 """
 
 import math
@@ -33,8 +32,7 @@ class ShownPlace(NamedTuple):
 
 
 def shown_place(points: Sequence[tuple[float, float]], metres: int) -> ShownPlace:
-    """Return the location to show for photos at these points, at least one; `metres` is the size
-    of a cell."""
+    """Return the location to show for photos at these points, with cells of `metres`."""
     vectors = [sphere.unit_vector(*cell_centre(lat, lon, metres)) for lat, lon in points]
     x, y, z = (sum(axis) for axis in zip(*vectors, strict=True))
     lat, lon = cell_centre(*sphere.degrees((x, y, z)), metres)

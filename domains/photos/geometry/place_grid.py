@@ -14,10 +14,7 @@ DIGITS = 5
 
 
 def cell_centre(lat: float, lon: float, metres: int) -> tuple[float, float]:
-    """Return the centre of the point's cell, in degrees, the same for all points of the cell.
-
-    Cells are at least `metres` high and wide.
-    """
+    """Return the centre, in degrees, of the point's cell of at least `metres` by `metres`."""
     rows = max(1, math.floor(math.pi * EARTH_RADIUS / metres))
     height = 180 / rows
     row = min(rows - 1, math.floor((lat + 90) / height))
@@ -27,7 +24,5 @@ def cell_centre(lat: float, lon: float, metres: int) -> tuple[float, float]:
     parallel = math.cos(math.radians(max(-south, north))) * 2 * math.pi * EARTH_RADIUS
     columns = max(1, math.floor(parallel / metres))
     column = min(columns - 1, math.floor((lon + 180) / 360 * columns))
-    return (
-        round((south + north) / 2, DIGITS),
-        round((column + 0.5) * 360 / columns - 180, DIGITS),
-    )
+    lat, lon = (south + north) / 2, (column + 0.5) * 360 / columns - 180
+    return round(lat, DIGITS), round(lon, DIGITS)

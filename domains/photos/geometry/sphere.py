@@ -27,11 +27,8 @@ def squared_distance(a: Vector, b: Vector) -> int:
 def unit_vector(lat: float, lon: float) -> Vector:
     """Return the vector of a point in degrees."""
     a, b = math.radians(lat), math.radians(lon)
-    return (
-        round(math.cos(a) * math.cos(b) * UNIT),
-        round(math.cos(a) * math.sin(b) * UNIT),
-        round(math.sin(a) * UNIT),
-    )
+    x, y, z = math.cos(a) * math.cos(b), math.cos(a) * math.sin(b), math.sin(a)
+    return round(x * UNIT), round(y * UNIT), round(z * UNIT)
 
 
 def direction(total: Vector) -> Vector:

@@ -9,10 +9,7 @@ from tailrace.jobs.handler import Backoff, ClaimedJob, Handler
 
 
 class ClusterPhotos(Handler):
-    """Put the photo into a gathering, if the rules allow it now.
-
-    The routing key is the photo's id. The sweeper requeues photos without a gathering.
-    """
+    """Put the photo into a gathering, if the rules allow it. The sweeper requeues the others."""
 
     name = HANDLER
     on = [Uploaded]

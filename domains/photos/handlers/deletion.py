@@ -18,10 +18,7 @@ TURN = timedelta(seconds=20)
 
 
 class DeleteFiles(Handler):
-    """Delete the files of a deleted photo; retry until the storage has deleted them.
-
-    The routing key is the id of a FileDeletion.
-    """
+    """Delete the files of a deleted photo; retry until the storage has deleted them."""
 
     name = files.HANDLER
     max_attempts = 12

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from django.conf import settings
-
 from tailrace.domains.photos.event_types import GatheringEvent, Uploaded
 from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.domains.photos.exchange.kafka.publisher import KafkaPublisher
@@ -12,14 +10,14 @@ from tailrace.jobs.handler import ClaimedJob
 
 
 class KafkaUploads(KafkaPublisher):
-    """Publish each uploaded photo to PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by its storage key.
-
-    The message contains the exact location, which other users do not see.
-    """
+    """Publish each uploaded photo, with its exact location, to PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by
+    its storage key."""
 
     name = "photos.kafka_uploads"
     on = [Uploaded]
     takes_hidden = True
+    topic_setting = "PHOTOS_KAFKA_UPLOADS_TOPIC"
+    key_field = "storage_key"
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
         """Skip the jobs of events whose payload was erased with their photo."""
@@ -29,28 +27,16 @@ class KafkaUploads(KafkaPublisher):
             else:
                 yield job, message
 
-    def topic(self) -> str:
-        return settings.PHOTOS_KAFKA_UPLOADS_TOPIC
-
-    def key(self, event: Recorded) -> str:
-        return str(event.payload.storage_key)
-
 
 class KafkaUpdates(KafkaPublisher):
-    """Publish the events of gatherings to PHOTOS_KAFKA_UPDATES_TOPIC, keyed by the gathering.
-
-    Each gathering is a lane: a message is sent only after the previous one was acknowledged.
-    """
+    """Publish the events of gatherings to PHOTOS_KAFKA_UPDATES_TOPIC, keyed by the gathering, which
+    is also the lane: a message is sent only after the previous one was acknowledged."""
 
     name = "photos.kafka_updates"
     on = [GatheringEvent]
     ordered = True
-
-    def topic(self) -> str:
-        return settings.PHOTOS_KAFKA_UPDATES_TOPIC
-
-    def key(self, event: Recorded) -> str:
-        return str(event.payload.gathering)
+    topic_setting = "PHOTOS_KAFKA_UPDATES_TOPIC"
+    key_field = "gathering"
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return self.key(event)

@@ -6,8 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from tailrace.domains.photos.event_types import PlacesRequested
-from tailrace.domains.photos.exchange.places.place import place_photos
-from tailrace.domains.photos.exchange.places.unplaced import unplaced_between
+from tailrace.domains.photos.exchange.places.place import place_photos, unplaced_between
 from tailrace.events.privacy.erase import erase
 from tailrace.events.publish import Recorded, publish
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze

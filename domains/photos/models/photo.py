@@ -70,8 +70,7 @@ class Photo(models.Model):
     )
     next_try_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     opened_at = models.DateTimeField(
-        db_default=Now(),
-        help_text="start of the lookback: the upload, or a new neighbour",
+        db_default=Now(), help_text="start of the lookback: the upload, or a new neighbour"
     )
     placed_at = models.DateTimeField(
         null=True, blank=True, help_text="when the owner's timeline gave its place"

@@ -9,9 +9,8 @@ from tailrace.domains.photos.models.photo import Photo
 class Upload(models.Model):
     """An upload that is being stored, or that was sent with an Idempotency-Key.
 
-    The row is written before the files. The transaction that stores the photo deletes it, or adds
-    the photo to it if there is an Idempotency-Key. So the sweeper knows the files of uploads that
-    were never finished.
+    The row is written before the files, so that the sweeper knows the files of unfinished uploads.
+    The transaction that stores the photo deletes it, or, with an Idempotency-Key, adds the photo.
     """
 
     user = models.ForeignKey(

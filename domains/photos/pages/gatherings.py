@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.pages.map import show_with_map
+from tailrace.web.pages import map
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 
@@ -20,7 +21,7 @@ FINALIZED_PAGE_SIZE, PHOTOS_PAGE_SIZE = 30, 60
 @for_person
 def gatherings(request: PersonRequest) -> HttpResponse:
     """Show active gatherings and a page of finalized ones, on a map and as a list."""
-    return show_with_map(request, "tailrace/photos/gatherings.html", {"list": _list(request)})
+    return _show_with_map(request, "gatherings", {"list": _list(request)})
 
 
 @require_GET
@@ -35,15 +36,20 @@ def gathering(request: PersonRequest, id: int) -> HttpResponse:
     """Show one gathering on a map, and its photos."""
     gathering = get_object_or_404(Gathering.objects.placed(), pk=id)
     context = {"gathering": gathering, "photos": _photos(request, gathering)}
-    return show_with_map(request, "tailrace/photos/gathering.html", context)
+    return _show_with_map(request, "gathering", context)
 
 
 @require_GET
 @for_person
 def gathering_photos(request: PersonRequest, id: int) -> HttpResponse:
-    return live_response(
-        request, _photos(request, get_object_or_404(Gathering.objects.placed(), pk=id))
-    )
+    gathering = get_object_or_404(Gathering.objects.placed(), pk=id)
+    return live_response(request, _photos(request, gathering))
+
+
+def _show_with_map(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+    tiles, credit = settings.PHOTOS_TILES_URL, settings.PHOTOS_TILES_CREDIT
+    template = f"tailrace/photos/{name}.html"
+    return map.show_with_map(request, template, context, tiles=tiles, credit=credit)
 
 
 def _list(request: PersonRequest) -> str:

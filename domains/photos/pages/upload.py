@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from tailrace.db.times import in_utc
-from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.ingest import PhotoFields, ingest
+from tailrace.domains.photos.uploads.pictures.picture import DecoderBusy
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from tailrace.web.accounts import budget
 from tailrace.web.accounts.time_zones import zone_of

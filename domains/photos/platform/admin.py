@@ -12,7 +12,11 @@ from django.views.decorators.http import require_POST
 from unfold.decorators import action, display
 
 from tailrace.db.row_ids import row_id
-from tailrace.domains.photos.clustering.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
+from tailrace.domains.photos.clustering.sweeping.unassigned import (
+    MAX_REQUEUED,
+    REQUEUE_PERMISSION,
+    requeue,
+)
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.models.visibility import VIEW_ALL
 from tailrace.domains.photos.pages.templatetags.tailrace_photo_format import shown_coordinates
@@ -26,20 +30,14 @@ PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
 GatheringState = filters.column_filter("state", lambda: Gathering.State.choices)
 INDEXED_STATES = (Photo.State.NEW, Photo.State.UNCLUSTERABLE)
 """States with few photos and a partial index."""
+STATE_COLOURS = {
+    "unplaced": "default", "new": "info", "clustered": "success", "unclusterable": "warning",
+}  # fmt: skip
 
 
 @admin.register(Photo)
 class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    list_display = (
-        "id",
-        "user",
-        "status",
-        "tries",
-        "cut_reason",
-        "in_gathering",
-        "taken",
-        "uploaded",
-    )
+    list_display = "id user status tries cut_reason in_gathering taken uploaded".split()
     list_select_related = ("user",)
     list_filter = (PhotoState,)
     actions = ("requeue_photos",)
@@ -58,15 +56,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def scans(self, params: dict[str, str]) -> bool:
         return "state" in params and params["state"] not in INDEXED_STATES
 
-    @display(
-        description="state",
-        label={
-            "unplaced": "default",
-            "new": "info",
-            "clustered": "success",
-            "unclusterable": "warning",
-        },
-    )
+    @display(description="state", label=STATE_COLOURS)
     def status(self, photo: Photo) -> str:
         return photo.state
 
@@ -80,27 +70,23 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="gathering")
     def in_gathering(self, photo: Photo) -> str:
-        if photo.gathering_id is None:
-            return "–"
-        return rendering.link(
-            "tailrace_photos_gathering_change", photo.gathering_id, photo.gathering_id
-        )
+        id = photo.gathering_id
+        return "–" if id is None else rendering.link("tailrace_photos_gathering_change", id, id)
 
     # Requeue
 
     def has_requeue_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(PERMISSION)
+        return request.user.has_perm(REQUEUE_PERMISSION)
 
     @action(description="Requeue: try again", permissions=["requeue"])
     def requeue_photos(self, request: HttpRequest, queryset: QuerySet[Photo]) -> None:
         state = Photo.State.UNCLUSTERABLE
         if is_across(request) and request.GET.get("state") != state:
-            messages.warning(
-                request, "To select all matching photos, first filter by the state unclusterable."
-            )
+            text = "To select all matching photos, first filter by the state unclusterable."
+            messages.warning(request, text)
             return
         selected = queryset.filter(state=state).order_by("-pk").values_list("pk", flat=True)
-        self._requeue(request, list(selected[:MAX_PHOTOS]))
+        self._requeue(request, list(selected[:MAX_REQUEUED]))
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(require_POST(self.requeue_view))
@@ -109,7 +95,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     def requeue_view(self, request: HttpRequest, id: int) -> HttpResponse:
         if not self.has_requeue_permission(request):
-            raise PermissionDenied(f"Requeuing photos needs the permission {PERMISSION}.")
+            raise PermissionDenied(f"Requeuing photos needs the permission {REQUEUE_PERMISSION}.")
         self._requeue(request, [id])
         return redirect("admin:tailrace_photos_photo_change", id)
 
@@ -118,9 +104,8 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         if count:
             messages.success(request, f"{count} photo{'' if count == 1 else 's'} requeued.")
         else:
-            messages.warning(
-                request, "No photo was requeued: only unclusterable photos can be requeued."
-            )
+            text = "No photo was requeued: only unclusterable photos can be requeued."
+            messages.warning(request, text)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

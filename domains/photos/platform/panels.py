@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.db.models import Subquery
 
+from tailrace.domains.photos.invariants import ActiveGatheringsGrow, PhotosGather
 from tailrace.domains.photos.models import Photo
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import SweepRun
@@ -11,10 +12,7 @@ from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_PHOTOS = 6
 MAX_COUNT = 10_000
-REPAIR_NAMES = {
-    "photos.photos_gather": "requeued",
-    "photos.active_gatherings_grow": "finalized",
-}
+REPAIR_NAMES = {PhotosGather.name: "requeued", ActiveGatheringsGrow.name: "finalized"}
 """Verbs for the repairs of invariants; the default is “repaired”."""
 RUNS_SEARCHED = 200
 """Latest runs of an invariant among which the last skipped run is searched."""

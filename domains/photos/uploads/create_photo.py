@@ -37,10 +37,8 @@ def create_photo(
 
     Without `lat` and `lon`, the photo waits for a location from its owner's timeline, and
     `photos.uploaded` is published once it has one. `original_bytes` and `copy_bytes` are the file
-    sizes of a picture that is stored here.
-
-    Joins the caller's transaction or opens one, and needs no broker. Raises InvalidPhoto for a
-    point that is not on the earth, an impossible time, or a storage key of another photo.
+    sizes of a picture that is stored here. Raises InvalidPhoto for a point that is not on the
+    earth, an impossible time, or a storage key of another photo.
     """
     validate(
         lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key, caption=caption,
@@ -72,19 +70,15 @@ def create_photo(
 
 def publish_uploaded(photos: Sequence[Photo], user: User | None) -> None:
     """Publish `photos.uploaded` for photos of one user. All photos must have a location."""
+    actor = None if user is None else user.get_username()
+    names = ("lat", "lon", "taken_at", "storage_key")
     publish(
         NewEvent(
             Uploaded,
-            {
-                "photo": photo.pk,
-                "lat": photo.lat,
-                "lon": photo.lon,
-                "taken_at": photo.taken_at,
-                "storage_key": photo.storage_key,
-            },
+            {"photo": photo.pk, **{name: getattr(photo, name) for name in names}},
             source=SOURCE,
             source_id=source_id(photo.pk),
-            actor=None if user is None else user.get_username(),
+            actor=actor,
         )
         for photo in photos
     )

@@ -1,10 +1,11 @@
 """Store a user's upload as one photo, or store nothing.
 
 The files are written between two transactions: the first stores their key in an Upload row, the
-second stores the photo and ends the upload. If the process dies between them, the Upload row stays,
-and the sweeper deletes the files that it names.
+second stores the photo and ends the upload. The sweeper deletes the files of uploads that stay.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads import idempotency, quotas
+from tailrace.domains.photos.uploads import quotas
 from tailrace.domains.photos.uploads.create_photo import create_photo
-from tailrace.domains.photos.uploads.errors import StorageKeyTaken
 from tailrace.domains.photos.uploads.pictures import storage
 from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture
 from tailrace.domains.photos.uploads.pictures.picture import read_picture
 from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
+from tailrace.jobs.platform.requests.errors import KeyReused
 from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 from tailrace.web.uploads.limits import check_size
@@ -32,6 +33,12 @@ FORMATS = {
     "lon": "degrees from -180 to 180, east is positive",
     "taken_at": "a time with its zone, such as 2026-10-01T12:00:00Z",
 }
+
+
+class StorageKeyTaken(UploadRejected):
+    """Another photo has this storage key."""
+
+    status, kind = 409, "exists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +53,6 @@ class PhotoFields:
     """Where the picture is stored, if the upload contains no picture."""
     place_from_timeline: bool = False
     """Whether a picture without a location waits for a location from its owner's timeline."""
-
-    def values(self) -> list[Any]:
-        values = [self.lat, self.lon, str(self.taken_at), self.caption, self.storage_key]
-        return [*values, "place_from_timeline"] if self.place_from_timeline else values
 
     def place_and_time(self) -> dict[str, Any]:
         values = {"lat": self.lat, "lon": self.lon, "taken_at": self.taken_at}
@@ -68,14 +71,13 @@ class IngestedPhoto:
 def ingest(
     user: User, fields: PhotoFields, file: UploadedFile | None, zone: tzinfo, key: str = ""
 ) -> IngestedPhoto:
-    """Store a photo: a picture with its fields, or only fields if `file` is None.
+    """Store a photo: a picture with its fields, or only fields if `file` is None. A `taken_at` of
+    EXIF without a time zone is in `zone`. `key` is the Idempotency-Key.
 
-    A `taken_at` without a time zone is in `zone`. `key` is the Idempotency-Key: a second upload
-    with the same key returns the photo of the first upload. Raises UploadRejected, which names the
-    fields, KeyReused, DecoderBusy or StorageUnavailable.
+    Raises UploadRejected, which names the fields, KeyReused, DecoderBusy or StorageUnavailable.
     """
-    fingerprint = idempotency.fingerprint(fields.values(), file) if key else ""
-    if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
+    fingerprint = _fingerprint(fields, file) if key else ""
+    if key and (photo := _previous_photo(user, key, fingerprint)):
         return IngestedPhoto(photo, new=False)
     upload = Upload(user=user, idempotency_key=key, fingerprint=fingerprint)
     try:
@@ -83,14 +85,33 @@ def ingest(
             return _ingest_fields(upload, fields)
         return _ingest_picture(upload, fields, file, zone)
     except IntegrityError:  # perhaps a concurrent request with the same key was faster
-        if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
+        if key and (photo := _previous_photo(user, key, fingerprint)):
             return IngestedPhoto(photo, new=False)
         raise
 
 
+def _fingerprint(fields: PhotoFields, file: UploadedFile | None) -> str:
+    """Return a hash of the fields and the file, to recognise them with an Idempotency-Key."""
+    values = [fields.lat, fields.lon, str(fields.taken_at), fields.caption, fields.storage_key]
+    flags = ["place_from_timeline"] if fields.place_from_timeline else []
+    digest = hashlib.sha256(json.dumps(values + flags).encode())
+    for chunk in () if file is None else file.chunks():
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _previous_photo(user: User, key: str, fingerprint: str) -> Photo | None:
+    """Return the photo that the user uploaded with this key, or None. Raises KeyReused if it had
+    another picture or other fields."""
+    uploads = Upload.objects.filter(user=user, idempotency_key=key, photo__isnull=False)
+    upload = uploads.select_related("photo").first()
+    if upload and upload.fingerprint != fingerprint:
+        raise KeyReused(key, f"photo {upload.photo_id}")
+    return upload.photo if upload else None
+
+
 def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
-    """Store a photo whose picture is stored elsewhere. If the same fields with the same storage key
-    were sent before, return that photo."""
+    """Store a photo whose picture is stored elsewhere, unless the same fields were sent before."""
     key = fields.storage_key
     values = _complete(fields.place_and_time(), {}, "missing")
     if storage.is_stored_here(key) or not key:
@@ -148,11 +169,8 @@ def _ingest_picture(
 
 @contextmanager
 def _files(upload: Upload, file: IO[bytes], copy: bytes) -> Iterator[None]:
-    """Write the picture's files before the block, and delete them if the block fails.
-
-    If the database connection breaks, it is unknown whether the photo was committed: the files
-    stay, and the sweeper deletes them if there is no photo.
-    """
+    """Write the picture's files before the block, and delete them if the block fails. If the
+    database connection breaks, it is unknown whether the photo was committed: the files stay."""
     upload.save(force_insert=True)
     try:
         storage.save(upload.storage_key, file, copy)
@@ -166,8 +184,7 @@ def _files(upload: Upload, file: IO[bytes], copy: bytes) -> Iterator[None]:
 
 
 def _complete(values: Mapping[str, Any], errors: Mapping[str, str], missing: str) -> dict[str, Any]:
-    """Return location and time. Raises UploadRejected with all missing and unusable fields;
-    `missing` is the message for a missing field."""
+    """Return location and time. Raises UploadRejected with all `missing` and unusable fields."""
     faults = [
         (name, f"{errors.get(name, missing)}; send {name}: {form}")
         for name, form in FORMATS.items()
@@ -191,21 +208,13 @@ def _validate(
 
 
 def _store(
-    upload: Upload,
-    values: Mapping[str, Any],
-    key: str,
-    caption: str,
-    original_bytes: int = 0,
-    copy_bytes: int = 0,
+    upload: Upload, values: Mapping[str, Any], key: str, caption: str, **sizes: int
 ) -> Photo:
-    """Store the photo within the user's quota and end the upload, in one transaction."""
+    """Store the photo, with its files' sizes, within the user's quota, and end the upload."""
     field = "file" if storage.is_stored_here(key) else "storage_key"
     with locked(upload.user):
-        quotas.check(upload.user, original_bytes + copy_bytes, field)
-        photo = create_photo(
-            upload.user, **values, storage_key=key, caption=caption,
-            original_bytes=original_bytes, copy_bytes=copy_bytes,
-        )  # fmt: skip
+        quotas.check(upload.user, sum(sizes.values()), field)
+        photo = create_photo(upload.user, storage_key=key, caption=caption, **{**values, **sizes})
         if upload.pk and not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
             raise DatabaseError("the upload took too long: the sweeper has deleted its files")
         if upload.idempotency_key:

@@ -34,10 +34,8 @@ def usage_of(user: User) -> Usage:
 
 
 def check(user: User, size: int, field: str) -> None:
-    """Raise QuotaExceeded if the user may not store one more photo of `size` bytes.
-
-    `field` is the field that the error names. The result is reliable only while the user is locked.
-    """
+    """Raise QuotaExceeded, about this field, if the user may not store one more photo of `size`
+    bytes. The result is reliable only while the user is locked."""
     usage, advice = usage_of(user), "delete some first"
     limits.check_count(field, usage.photos, "photos", "PHOTOS_MAX_PER_USER", advice)
     limits.check_space(field, usage.bytes, size, "PHOTOS_MAX_GIGABYTES_PER_USER", advice)

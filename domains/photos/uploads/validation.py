@@ -32,8 +32,7 @@ def validate(
     caption: str = "",
     unplaced: bool = False,
 ) -> None:
-    """Raise InvalidPhoto for the first invalid field. `unplaced` allows a photo without `lat` and
-    `lon`."""
+    """Raise InvalidPhoto for the first invalid field. `unplaced`: without `lat` and `lon`, too."""
     is_unplaced = unplaced and lat is None and lon is None
     for name, value, limit in () if is_unplaced else (("lat", lat, 90), ("lon", lon, 180)):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

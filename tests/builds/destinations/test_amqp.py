@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.domains.builds.destinations.amqp import AmqpBus
 from tailrace.domains.builds.destinations.base import Message
-from tailrace.domains.builds.destinations.connections import close_all, connect
+from tailrace.domains.builds.destinations.connections import connect
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tests.builds.destinations.kit import messages
 from tests.servers.rabbit import URL, Exchange, Wire, exchange
@@ -69,7 +69,7 @@ def test_a_forked_child_leaves_its_parents_connection_alone(rabbit: Exchange, se
     assert os.waitpid(child, 0)[1] == 0
     assert fates(parents.send(messages(1))) == [DeliveryStatus.SENT]
     assert len(rabbit.messages()) == 3
-    close_all()
+    parents.close()
 
 
 def test_an_exchange_that_does_not_exist_is_a_clear_error(rabbit: Exchange) -> None:

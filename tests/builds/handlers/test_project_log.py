@@ -11,7 +11,7 @@ from tailrace.domains.builds.handlers.project_log import project_state
 from tailrace.domains.builds.invariants import ProjectLogIsPruned
 from tailrace.domains.builds.models import Project, ProjectLogEntry
 from tailrace.domains.builds.models.project_log import BUILD_RESULTS
-from tailrace.domains.builds.pages.feeds import commit_entries
+from tailrace.domains.builds.pages.feeds import PublicProject
 from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import Limits, claim
@@ -164,7 +164,7 @@ def fill(count: int) -> None:
 
 def test_retention_and_feed_read_their_indexes() -> None:
     fill(30_000)
-    plan = str(commit_entries("p3").explain())
+    plan = str(PublicProject("p3", frozenset({""})).commits().explain())
     assert "project_log_by_type" in plan
     assert "Sort" not in plan
     limit = datetime.now(UTC) - timedelta(hours=8)

@@ -43,6 +43,11 @@ entries = anything | st.fixed_dictionaries(
 )
 
 
+def test_a_stray_bracket_ends_the_parsing():
+    with pytest.raises(BadPage):
+        parse(b'{"notification":[}}', 1)
+
+
 def test_a_control_character_makes_xml_a_bad_page():
     with pytest.raises(BadPage, match="not well-formed"):
         parse((OBS / "32-ctrl-char-not-wellformed.body").read_bytes(), 39)

@@ -63,9 +63,13 @@ class Provider:
         """Return the request that sets the status."""
         raise NotImplementedError
 
+    def body(self, status: CommitStatus) -> dict[str, str]:
+        """Return the body of the request, as most APIs have it."""
+        target = {"target_url": status.target_url} if status.target_url else {}
+        return {"state": status.state, "context": status.context, **target}
+
     def result_of(self, status: CommitStatus, reply: Reply) -> DeliveryResult:
-        """Return the result of a delivery with this reply. 408, 429, 5xx and rate limits are
-        failures that are retried."""
+        """Return the result of a delivery. 408, 429, 5xx and rate limits are retried."""
         code, host = reply.status, status.host
         if code is None or reply.error:
             return DeliveryResult(DeliveryStatus.UNAVAILABLE, f"{host}: {reply.error}")
@@ -95,6 +99,5 @@ def _reason(code: int, reply: Reply) -> str:
 
 
 def _is_rate_limit(reply: Reply) -> bool:
-    """Return whether a 403 is due to GitHub's rate limits (Best practices for using the REST
-    API)."""
+    """Return whether a 403 is due to GitHub's rate limits (Best practices for the REST API)."""
     return reply.retry_after is not None or "rate limit" in reply.text.lower()

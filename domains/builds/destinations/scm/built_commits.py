@@ -15,12 +15,9 @@ MAX_BYTES = 64 * 1024
 
 
 def built_commit(backend: str, package: PackageRef, rev: str) -> str:
-    """Return the commit of the package's sources at a revision (or srcmd5); empty if the sources do
-    not name it. Raises BackendError or InvalidName.
-
-    obs-scm-bridge writes the commit into the sources, as the line `commit: …` of
-    `_scmsync.obsinfo`.
-    """
+    """Return the commit of the package's sources at a revision (or srcmd5): the line `commit: …` of
+    `_scmsync.obsinfo`, which obs-scm-bridge writes; empty if there is none. Raises BackendError or
+    InvalidName."""
     return _read_commit(backend, settings.OBS_BACKENDS[backend], *package.sources, rev)
 
 

@@ -9,8 +9,5 @@ class Gitea(Provider):
     hosts = ("gitea.com", "codeberg.org", "src.opensuse.org")
 
     def post(self, status: CommitStatus, token: str) -> Post:
-        body = {"state": status.state, "context": status.context}
-        if status.target_url:
-            body["target_url"] = status.target_url
         url = f"{status.base_url}/api/v1/repos/{status.path}/statuses/{status.commit}"
-        return Post(url, {"authorization": f"token {token}"}, body)
+        return Post(url, {"authorization": f"token {token}"}, self.body(status))

@@ -21,9 +21,8 @@ class GitLab(Provider):
 
     def post(self, status: CommitStatus, token: str) -> Post:
         project = quote(status.path, safe="")
-        body = {"state": _state(status), "name": status.context}
-        if status.target_url:
-            body["target_url"] = status.target_url
+        body = {**self.body(status), "state": _state(status)}
+        body["name"] = body.pop("context")
         url = f"{status.base_url}/api/v4/projects/{project}/statuses/{status.commit}"
         return Post(url, {"private-token": token}, body)
 

@@ -34,11 +34,8 @@ class ScmLink:
 
 
 def scm_link(scmsync: str) -> ScmLink:
-    """Return the repository of `https://host/owner/repository?subdir=x#revision`.
-
-    This is the format of obs-scm-bridge. Raises NoLink. A login in the URL is ignored. Statuses are
-    sent to the host of the URL, and only if the host has a token.
-    """
+    """Return the repository of `https://host/owner/repository?subdir=x#revision`, the format of
+    obs-scm-bridge. A login in the URL is ignored. Raises NoLink."""
     if not scmsync:
         raise NoLink("the package has no SCM link (<scmsync> in its metadata)")
     try:

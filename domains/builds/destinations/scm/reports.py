@@ -10,10 +10,9 @@ from tailrace.domains.builds.backends.names import PackageRef
 from tailrace.domains.builds.destinations.scm.base import CommitStatus, State
 from tailrace.domains.builds.destinations.scm.links import ScmLink
 from tailrace.domains.builds.event_types.build import BuildFail, BuildSuccess
+from tailrace.domains.builds.event_types.obs_headers import actions_of
 from tailrace.events.publish import Recorded
 
-MAX_ACTIONS = 20
-"""Maximum number of a request's actions whose packages get a status."""
 MAX_CONTEXT = 255
 _STATES: dict[str, State] = {BuildFail.name: "failure", BuildSuccess.name: "success"}
 _REQUEST_STATES: dict[str, State] = {
@@ -70,10 +69,10 @@ def _build_report(event: Recorded, state: State) -> Report:
 
 
 def _request_reports(event: Recorded) -> Iterator[Report]:
-    request = event.payload
-    number = str(request.number or "")
+    request = event.raw_payload
+    number = str(request.get("number") or "")
     packages: dict[PackageRef, str] = {}
-    for action in (request.actions or [])[:MAX_ACTIONS]:
+    for action in actions_of(request):
         project, package = action.get("sourceproject"), action.get("sourcepackage")
         if isinstance(project, str) and isinstance(package, str):
             packages[PackageRef(project, package)] = str(action.get("sourcerevision") or "")
@@ -81,7 +80,7 @@ def _request_reports(event: Recorded) -> Iterator[Report]:
         yield Report(
             package=package_ref,
             rev=rev,
-            state=_REQUEST_STATES.get(request.state or "", "pending"),
+            state=_REQUEST_STATES.get(request.get("state") or "", "pending"),
             context=f"OBS: Request {number}",
             target_path=f"/request/show/{quote(number)}",
         )

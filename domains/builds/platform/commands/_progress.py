@@ -4,8 +4,6 @@ import time
 from typing import Any
 
 WIDTH = 30
-SECONDS_BETWEEN_DRAWINGS = 0.2
-SECONDS_BETWEEN_LINES = 30.0
 
 
 class ProgressBar:
@@ -21,8 +19,7 @@ class ProgressBar:
     def show(self, done: int, total: int, note: str = "") -> None:
         """Set the progress, and draw it unless it was drawn a short time ago."""
         self._state = (done, total, note)
-        seconds = SECONDS_BETWEEN_DRAWINGS if self._on_terminal else SECONDS_BETWEEN_LINES
-        if time.monotonic() - self._drawn_at >= seconds:
+        if time.monotonic() - self._drawn_at >= (0.2 if self._on_terminal else 30):
             self._draw(*self._state)
 
     def end(self) -> None:

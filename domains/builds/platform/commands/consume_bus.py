@@ -27,9 +27,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.BUS_SOURCE_URL:
-            raise CommandError(
-                "BUS_SOURCE_URL is not set; e.g. amqps://opensuse:opensuse@rabbit.opensuse.org"
-            )
+            example = "amqps://opensuse:opensuse@rabbit.opensuse.org"
+            raise CommandError(f"BUS_SOURCE_URL is not set; e.g. {example}")
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())

@@ -2,13 +2,13 @@
 
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive
 
 from tailrace.domains.builds.backends.client import BackendError
 from tailrace.domains.builds.backends.import_all import LONG_AGO, BackendAway, Counts, Import, Pace
@@ -93,13 +93,12 @@ def _backends(names: list[str]) -> list[str]:
 def _time(text: str | None) -> datetime:
     if text is None:
         return LONG_AGO
-    try:
+    at = None
+    with suppress(ValueError):
         at = parse_datetime(text)
-    except ValueError:
-        at = None
     if at is None:
         raise CommandError(f"--since {text!r} is not a time such as 2026-11-21T08:00", returncode=2)
-    return at.replace(tzinfo=UTC) if is_naive(at) else at
+    return at.replace(tzinfo=at.tzinfo or UTC)
 
 
 def _show(bar: ProgressBar, counts: Counts) -> None:

@@ -23,13 +23,8 @@ FOR UPDATE SKIP LOCKED
 
 
 def find_inactive_gatherings(limit: int) -> list[int]:
-    """Return the ids of ACTIVE gatherings that are idle for PHOTOS_FINALIZE_AFTER_MINUTES, and lock
-    their rows."""
-    rows = prepared.query(
-        _INACTIVE,
-        limit=limit,
-        after=settings.PHOTOS_FINALIZE_AFTER_MINUTES,
-    )
+    """Lock the ACTIVE gatherings that are idle for PHOTOS_FINALIZE_AFTER_MINUTES; return ids."""
+    rows = prepared.query(_INACTIVE, limit=limit, after=settings.PHOTOS_FINALIZE_AFTER_MINUTES)
     return [id for (id,) in rows]
 
 

@@ -12,7 +12,10 @@ from tailrace.db import clock, prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.figures import write_figures
 from tailrace.domains.photos.clustering.rules import Cluster
-from tailrace.domains.photos.clustering.sweeping.unassigned import requeue_photos_for_clustering
+from tailrace.domains.photos.clustering.sweeping.unassigned import (
+    OPEN_AGAIN,
+    requeue_photos_for_clustering,
+)
 from tailrace.domains.photos.event_types import GatheringDissolved
 from tailrace.domains.photos.models import Gathering
 from tailrace.events.publish import NewEvent, publish
@@ -75,23 +78,13 @@ WHERE g.id = ANY(%(ids)s::bigint[])
 
 def repair_gatherings(ids: Sequence[int]) -> int:
     """Compute the figures of the gatherings from their photos again; return how many were repaired.
-
-    A gathering whose row is locked, because photos are joining it, waits for the next sweep.
-    """
+    A gathering that photos are joining, so that its row is locked, waits for the next sweep."""
     with transaction.atomic():
         locked = lock_gatherings(ids, skip_locked=True)
         rows = prepared.query(_FIGURES, ids=number_array(locked)) if locked else []
         clusters = [
-            Cluster(
-                id,
-                count,
-                (int(x), int(y), int(z)),
-                first,
-                last,
-                placed_count=placed_count,
-                place_grid=place_grid,
-            )
-            for id, count, x, y, z, first, last, placed_count, place_grid in rows
+            Cluster(id, count, (int(x), int(y), int(z)), first, last, (0, 0, 0), *placed)
+            for id, count, x, y, z, first, last, *placed in rows
         ]
         least = settings.PHOTOS_MIN_FOR_GATHERING
         small = [cluster.id for cluster in clusters if cluster.count < least and cluster.id]
@@ -108,9 +101,7 @@ def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[in
 
 
 _RELEASE = f"""
-UPDATE tailrace_photos_photo
-  SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
-  cluster_attempts = 0, opened_at = {clock.NOW}, next_try_at = {clock.NOW}
+UPDATE tailrace_photos_photo SET gathering_id = NULL, {OPEN_AGAIN}
 WHERE gathering_id = ANY(%(ids)s::bigint[])
 RETURNING id
 """

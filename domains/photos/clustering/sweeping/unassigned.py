@@ -1,4 +1,5 @@
-"""Find new photos whose next attempt is due, and enqueue `photos.cluster` for them."""
+"""Find new photos whose next attempt is due, and enqueue `photos.cluster` for them; requeue
+unclusterable photos for an operator."""
 
 from collections.abc import Sequence
 
@@ -6,9 +7,19 @@ from django.conf import settings
 from django.db import transaction
 
 from tailrace.db import clock, prepared
+from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER
+from tailrace.domains.photos.models import Photo
 from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.operations import audit
+
+REQUEUE_PERMISSION = "tailrace_photos.change_photo"
+MAX_REQUEUED = 1000
+"""Maximum photos per request."""
+OPEN_AGAIN = f"""state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
+  opened_at = {clock.NOW}, next_try_at = {clock.NOW}"""
+"""SET of a statement that begins a new lookback."""
 
 # Photos with the fewest attempts come first, so that photos without neighbours, however many,
 # do not delay newer photos.
@@ -42,10 +53,8 @@ RETURNING p.id
 
 
 def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
-    """Enqueue a job for each new photo and schedule its next attempt; return how many photos.
-
-    A photo whose job has not started yet gets no second job.
-    """
+    """Enqueue a job for each new photo and schedule its next attempt; return how many photos. A
+    photo whose job has not started yet gets no second job."""
     with transaction.atomic():
         rows = prepared.query(
             _SCHEDULE_TRY,
@@ -56,3 +65,23 @@ def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
         keys = [str(id) for (id,) in sorted(rows)]
         enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
     return len(keys)
+
+
+_REOPEN = f"""
+UPDATE tailrace_photos_photo SET {OPEN_AGAIN}
+WHERE id = ANY(%(ids)s::bigint[]) AND state = 'unclusterable'
+RETURNING id
+"""
+
+
+def requeue(photo_ids: Sequence[int], by: object, chosen_by: str = "") -> list[int]:
+    """Requeue unclusterable photos with a new lookback; return their ids. Other photos do not
+    change. The audit log records the user `by` and the filter `chosen_by`."""
+    with transaction.atomic():
+        rows = query(_REOPEN, ids=number_array(sorted(photo_ids)[:MAX_REQUEUED]))
+        ids = sorted(id for (id,) in rows)
+        if ids:
+            requeue_photos_for_clustering(ids)
+            names = [(id, f"photo {id}") for id in ids]
+            audit.record(by, Photo, "requeued", names, chosen_by)
+    return ids

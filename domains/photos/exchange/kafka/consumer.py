@@ -5,8 +5,8 @@
        └──── database or cluster unavailable: partitions pause ◄────┘
 
 An offset is committed once the messages before it are in the database or in the dead-letter topic.
-After a crash in between, Kafka delivers the messages again: the storage key identifies a photo, so
-no photo is stored twice. A dead letter may be written twice; its headers name the original message.
+Kafka may deliver messages again: the storage key identifies a photo, so no photo is stored twice. A
+dead letter may be written twice; its headers name the original message.
 """
 
 import threading
@@ -34,9 +34,8 @@ CLOSE_SECONDS = 10.0
 """How long the consumer may take to leave its group."""
 MAX_WAIT = 30.0
 """Maximum seconds between two attempts."""
-DEAD_LETTER_BYTES = 100_000
-"""Maximum bytes of a malformed message that its dead letter contains."""
-DEAD_LETTER_KEY_BYTES = 1000
+DEAD_LETTER_BYTES, DEAD_LETTER_KEY_BYTES = 100_000, 1000
+"""Maximum bytes of a malformed message and of its key that its dead letter contains."""
 
 Position = tuple[int, int]
 """Partition and offset."""
@@ -81,19 +80,16 @@ class PhotoConsumer:
         connections.close_all()
 
     def _consume(self) -> None:
-        self.client = library().Consumer(
-            client_options(
-                {
-                    "group.id": settings.PHOTOS_KAFKA_GROUP,
-                    "enable.auto.commit": False,
-                    "enable.auto.offset.store": False,
-                    "auto.offset.reset": "earliest",
-                    "queued.max.messages.kbytes": 16_384,
-                    "on_commit": _on_commit,
-                    "error_cb": _log_error,
-                }
-            )
-        )
+        options = {
+            "group.id": settings.PHOTOS_KAFKA_GROUP,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "queued.max.messages.kbytes": 16_384,
+            "on_commit": _on_commit,
+            "error_cb": _log_error,
+        }
+        self.client = library().Consumer(client_options(options))
         self.pending, self.dead_letters, self.paused = [], set(), False
         try:
             topic = settings.PHOTOS_KAFKA_INLET_TOPIC
@@ -107,11 +103,7 @@ class PhotoConsumer:
             self._close()
 
     def _close(self) -> None:
-        """Leave the group; wait for CLOSE_SECONDS at most.
-
-        If the cluster is unavailable, the client would wait for a minute. Kafka delivers messages
-        with uncommitted offsets again, and their photos are not stored twice.
-        """
+        """Leave the group within CLOSE_SECONDS. Without a cluster, the client would wait longer."""
         thread = threading.Thread(target=self.client.close, name="close", daemon=True)
         thread.start()
         thread.join(CLOSE_SECONDS)
@@ -119,10 +111,8 @@ class PhotoConsumer:
             log.warning("photos.consumer.close_timed_out", waited=CLOSE_SECONDS)
 
     def _poll(self) -> None:
-        """Fetch messages, and process the pending ones unless a retry is scheduled.
-
-        Fetching also keeps the membership in the group.
-        """
+        """Fetch messages, which keeps the membership in the group, and process the pending ones
+        unless a retry is scheduled."""
         wait = self.wait_until - time.monotonic() if self.pending else POLL_SECONDS
         for message in self.client.consume(BATCH_SIZE, min(max(wait, 0.0), POLL_SECONDS)):
             if error := message.error():
@@ -142,11 +132,10 @@ class PhotoConsumer:
         try:
             malformed = self._store()
             self._write_dead_letters(malformed)
-        except (DatabaseError, InterfaceError, DeadLettersUnavailable) as error:
-            self._retry_later(_describe(error))
         except Exception as error:
-            # A bug here must not lose messages: they stay pending until it is fixed.
-            log.exception("photos.consumer.error")
+            # Even a bug here must not lose messages: they stay pending until it is fixed.
+            if not isinstance(error, DatabaseError | InterfaceError | DeadLettersUnavailable):
+                log.exception("photos.consumer.error")
             self._retry_later(_describe(error))
         else:
             self._commit()
@@ -167,10 +156,7 @@ class PhotoConsumer:
         return malformed
 
     def _write_dead_letters(self, malformed: list[tuple[Any, str]]) -> None:
-        """Write the missing dead letters, and wait until the cluster has acknowledged them.
-
-        Raises DeadLettersUnavailable.
-        """
+        """Write the missing dead letters, or raise DeadLettersUnavailable."""
         todo = [
             (message, reason)
             for message, reason in malformed
@@ -190,11 +176,8 @@ class PhotoConsumer:
             log.warning("photos.consumer.malformed", position=position, reason=reason[:300])
 
     def _commit(self) -> None:
-        """Commit the offsets of the pending messages without waiting. If a commit is lost, Kafka
-        delivers the messages again, and their photos are not stored twice."""
-        ends: dict[int, int] = {}
-        for message in self.pending:
-            ends[message.partition()] = message.offset() + 1
+        """Commit the offsets of the pending messages without waiting."""
+        ends = {message.partition(): message.offset() + 1 for message in self.pending}
         topic = settings.PHOTOS_KAFKA_INLET_TOPIC
         offsets = [library().TopicPartition(topic, number, end) for number, end in ends.items()]
         self.pending.clear()
@@ -207,12 +190,8 @@ class PhotoConsumer:
         wait = _backoff(self.failures)
         self.wait_until = time.monotonic() + wait
         self._pause()
-        log.warning(
-            "photos.consumer.retry_scheduled",
-            error=reason,
-            messages=len(self.pending),
-            retry_in=wait,
-        )
+        count = len(self.pending)
+        log.warning("photos.consumer.retry_scheduled", error=reason, messages=count, retry_in=wait)
 
     def _pause(self) -> None:
         self.client.pause(self.client.assignment())
@@ -227,9 +206,7 @@ class PhotoConsumer:
         """Drop the pending messages of partitions that are now assigned to another consumer."""
         revoked = {partition.partition for partition in partitions}
         self.pending = [message for message in self.pending if message.partition() not in revoked]
-        self.dead_letters = {
-            position for position in self.dead_letters if position[0] not in revoked
-        }
+        self.dead_letters = {each for each in self.dead_letters if each[0] not in revoked}
         log.info("photos.consumer.revoked", partitions=sorted(revoked))
 
 

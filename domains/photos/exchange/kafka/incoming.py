@@ -31,11 +31,8 @@ Storable = Annotated[str, AfterValidator(_storable)]
 
 
 class IncomingPhoto(BaseModel):
-    """A photo as a message describes it. Unknown keys of the message are ignored.
-
-    Messages of our own uploads topic have this format, too, so that one installation can read the
-    photos of another.
-    """
+    """A photo as a message describes it, like those of the uploads topic of another installation.
+    Unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -54,9 +51,8 @@ def parse_message(value: bytes | None) -> IncomingPhoto:
     if value is None:
         raise MalformedMessage("the message has no value")
     if len(value) > MAX_MESSAGE_BYTES:
-        raise MalformedMessage(
-            f"the message has {len(value)} bytes; the limit is {MAX_MESSAGE_BYTES}"
-        )
+        size = len(value)
+        raise MalformedMessage(f"the message has {size} bytes; the limit is {MAX_MESSAGE_BYTES}")
     try:
         return IncomingPhoto.model_validate_json(value)
     except ValidationError as error:
@@ -64,11 +60,8 @@ def parse_message(value: bytes | None) -> IncomingPhoto:
 
 
 def store_message(value: bytes | None) -> bool:
-    """Store the photo of the message; return False if it is stored already.
-
-    The storage key identifies a photo, so a repeated message stores nothing. Raises
-    MalformedMessage.
-    """
+    """Store the photo of the message; return False if it is stored already, with this storage key.
+    Raises MalformedMessage."""
     incoming = parse_message(value)
     user = _user(incoming.user)
     identity = incoming.model_dump(include={"storage_key", "lat", "lon", "taken_at"})
@@ -89,7 +82,6 @@ def _user(name: str | None) -> Any:
         return None
     user = get_user_model().objects.filter(username=name).first()
     if user is None:
-        raise MalformedMessage(
-            f"user: there is no user {name[:150]!r}; create the user and send the message again"
-        )
+        advice = "create the user and send the message again"
+        raise MalformedMessage(f"user: there is no user {name[:150]!r}; {advice}")
     return user

@@ -21,10 +21,8 @@ class Message:
 
     @classmethod
     def of(cls, event: Recorded, topic: str, key: str) -> Self:
-        """Return the message of an event: its payload as JSON, its other fields as headers.
-
-        A message that is sent again after a crash has the same `event-id`.
-        """
+        """Return the message of an event: its payload as JSON, its other fields as headers. A
+        message that is sent again has the same `event-id`."""
         value = json.dumps(event.raw_payload, ensure_ascii=False, separators=(",", ":"))
         headers = {
             "event-id": str(event.id),
@@ -37,5 +35,5 @@ class Message:
 
 
 def as_headers(texts: dict[str, str]) -> list[Header]:
-    """Return the headers in Kafka's format; characters that UTF-8 cannot encode are replaced."""
+    """Return the headers in Kafka's format."""
     return [(name, text.encode(errors="replace")) for name, text in texts.items()]

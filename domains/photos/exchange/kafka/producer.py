@@ -40,9 +40,8 @@ UNAVAILABLE = [
 class Producer:
     """Sends messages to the cluster of the settings. It connects when it sends the first message.
 
-    A message counts as sent when all in-sync replicas have it. A message that the client itself
-    retries is written once (idempotence). If the result is unknown, the job sends the message
-    again, and it may be written twice: readers can recognise the copy by its `event-id`.
+    A message counts as sent when all in-sync replicas have it. If the result is unknown, the job
+    sends it again, and it may be written twice: readers can recognise the copy by its `event-id`.
     """
 
     def __init__(self) -> None:
@@ -53,19 +52,16 @@ class Producer:
         """Whether the client can no longer send, so that the producer must be replaced."""
         self.connection_error = ""
         """The last connection error."""
-        self.client: Any = self.kafka.Producer(
-            client_options(
-                {
-                    "enable.idempotence": True,
-                    "acks": "all",
-                    "linger.ms": 5,
-                    "message.timeout.ms": DELIVERY_SECONDS * 1000,
-                    "topic.metadata.propagation.max.ms": TOPIC_SECONDS * 1000,
-                    "message.max.bytes": MAX_MESSAGE_BYTES,
-                    "error_cb": self._on_error,
-                }
-            )
-        )
+        options = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 5,
+            "message.timeout.ms": DELIVERY_SECONDS * 1000,
+            "topic.metadata.propagation.max.ms": TOPIC_SECONDS * 1000,
+            "message.max.bytes": MAX_MESSAGE_BYTES,
+            "error_cb": self._on_error,
+        }
+        self.client: Any = self.kafka.Producer(client_options(options))
 
     def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
         """Send the messages, wait for their acknowledgements, and return the result of each."""
@@ -83,7 +79,11 @@ class Producer:
         results: list[DeliveryResult | None] = [None] * len(messages)
 
         def on_delivery(index: int, error: Any, report: Any) -> None:
-            results[index] = self._result(error) if error else _sent(report)
+            if error:
+                results[index] = self._result(error)
+                return
+            place = {"partition": report.partition(), "offset": report.offset()}
+            results[index] = DeliveryResult(DeliveryStatus.SENT, result=place)
 
         for index, message in enumerate(messages):
             try:
@@ -98,9 +98,8 @@ class Producer:
         self._flush(DELIVERY_SECONDS + 5)
         if None in results or self.broken:
             self._discard()
-        unknown = DeliveryResult(
-            DeliveryStatus.UNAVAILABLE, self._describe("the client reported no result")
-        )
+        reason = self._describe("the client reported no result")
+        unknown = DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
         return [result or unknown for result in results]
 
     def _flush(self, seconds: float) -> None:
@@ -111,8 +110,8 @@ class Producer:
             self.connection_error = error.args[0].str()
 
     def _discard(self) -> None:
-        """Drop the messages that the client has not sent yet. Their jobs send them again; the old
-        copies must not arrive after later messages of the same lane."""
+        """Drop the messages that the client has not sent yet. The jobs send them again, and the old
+        copies must not arrive after later messages of the lane."""
         self.broken = True
         self.client.purge()
         self._flush(1)
@@ -125,14 +124,12 @@ class Producer:
             text += " (the topic has to exist: create it)"
         elif self.connection_error:
             text += f" ({self.connection_error})"
-        return DeliveryResult(self._status(error), self._describe(text))
-
-    def _status(self, error: Any) -> DeliveryStatus:
+        status = DeliveryStatus.FAILED
         if error.name() in REJECTED:
-            return DeliveryStatus.REJECTED
-        if error.name() in UNAVAILABLE or error.fatal():
-            return DeliveryStatus.UNAVAILABLE
-        return DeliveryStatus.FAILED
+            status = DeliveryStatus.REJECTED
+        elif error.name() in UNAVAILABLE or error.fatal():
+            status = DeliveryStatus.UNAVAILABLE
+        return DeliveryResult(status, self._describe(text))
 
     def _describe(self, text: str) -> str:
         return f"{','.join(settings.PHOTOS_KAFKA_BROKERS)}: {text}"[:500]
@@ -143,17 +140,8 @@ class Producer:
             self.connection_error = " ".join(error.str().split())
 
 
-def _sent(report: Any) -> DeliveryResult:
-    return DeliveryResult(
-        DeliveryStatus.SENT, result={"partition": report.partition(), "offset": report.offset()}
-    )
-
-
 def _charge_first(results: list[DeliveryResult]) -> list[DeliveryResult]:
-    """Keep the first UNAVAILABLE result, and change the others to NOT_TRIED.
-
-    So an unavailable topic costs only one job of a batch an attempt.
-    """
+    """Change the UNAVAILABLE results but the first to NOT_TRIED: one job is charged an attempt."""
     charged = False
     for index, result in enumerate(results):
         if result.status is DeliveryStatus.UNAVAILABLE:
@@ -167,10 +155,7 @@ _open: dict[str, Producer] = process_cache()
 
 
 def producer() -> Producer:
-    """Return this process's producer for the cluster of the settings; replace a broken one.
-
-    Raises KafkaNotInstalled, or KafkaException for options that the client rejects.
-    """
+    """Return this process's producer; replace a broken one. Raises as Producer does."""
     key = repr((settings.PHOTOS_KAFKA_BROKERS, settings.PHOTOS_KAFKA_OPTIONS))
     current = _open.get(key)
     if current is None or current.broken:

@@ -18,11 +18,8 @@ from tailrace.jobs.handler import Backoff, ClaimedJob
 
 
 class KafkaPublisher(DestinationHandler[Message]):
-    """Send events to a topic. Without PHOTOS_KAFKA_BROKERS, no jobs are created.
-
-    Each topic is a destination of its own: one topic may be missing or forbidden while another
-    works.
-    """
+    """Send events to a topic, which is a destination of its own: it may be missing or forbidden
+    while another works. Without PHOTOS_KAFKA_BROKERS, no jobs are created."""
 
     concurrency = per_destination = 100
     max_attempts = 12
@@ -31,14 +28,16 @@ class KafkaPublisher(DestinationHandler[Message]):
     time_limit = 120
     takes_hidden: ClassVar[bool] = False
     """Whether hidden events are sent to the topic, too."""
+    topic_setting: ClassVar[str]
+    """The setting with the topic's name."""
+    key_field: ClassVar[str]
+    """The payload field with the message key: messages with the same key keep their order."""
 
     def topic(self) -> str:
-        """Return the topic's name."""
-        raise NotImplementedError
+        return str(getattr(settings, self.topic_setting))
 
     def key(self, event: Recorded) -> str:
-        """Return the message key: messages with the same key keep their order."""
-        raise NotImplementedError
+        return str(getattr(event.payload, self.key_field))
 
     def wants(self, event: Recorded) -> bool:
         return bool(settings.PHOTOS_KAFKA_BROKERS)
@@ -71,12 +70,7 @@ def _produce(messages: Sequence[Message]) -> list[DeliveryResult]:
         client = producer()
     except Exception as error:
         # The package is missing, or the client rejects its options: exceptions of any type.
-        result = DeliveryResult(DeliveryStatus.UNAVAILABLE, _describe(error))
+        where = "" if isinstance(error, KafkaNotInstalled) else "PHOTOS_KAFKA_OPTION_…: "
+        result = DeliveryResult(DeliveryStatus.UNAVAILABLE, f"{where}{error}"[:500])
         return [result] + [NOT_TRIED] * (len(messages) - 1)
     return client.send(messages)
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, KafkaNotInstalled):
-        return str(error)
-    return f"PHOTOS_KAFKA_OPTION_…: {error}"[:500]

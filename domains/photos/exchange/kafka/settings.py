@@ -38,9 +38,8 @@ class Topic(Rule):
 
     def read(self, text: str) -> str:
         if not TOPIC.fullmatch(text) or text in (".", ".."):
-            raise ValueError(
-                f"{text!r} is not a valid name; use up to 249 letters, digits, dots, _ and -"
-            )
+            advice = "use up to 249 letters, digits, dots, _ and -"
+            raise ValueError(f"{text!r} is not a valid name; {advice}")
         return text
 
 
@@ -107,15 +106,11 @@ class KafkaSettings(AppSettings):
     def _topics_used_twice(self) -> Iterator[Problem]:
         """Yield each topic that has two uses. If the inlet read a topic that Tailrace writes, each
         photo would be read and published again without end."""
-        inlet = self.PHOTOS_KAFKA_INLET_TOPIC
-        variables = {inlet: "PHOTOS_KAFKA_INLET_TOPIC"} if inlet else {}
-        for name in (
-            "PHOTOS_KAFKA_UPLOADS_TOPIC",
-            "PHOTOS_KAFKA_UPDATES_TOPIC",
-            "PHOTOS_KAFKA_DLQ_TOPIC",
-        ):
+        variables: dict[str, str] = {}
+        for kind in ("INLET", "UPLOADS", "UPDATES", "DLQ"):
+            name = f"PHOTOS_KAFKA_{kind}_TOPIC"
             topic = getattr(self, name)
-            if topic in variables:
+            if topic and topic in variables:
                 message = f"{topic!r} is the topic of {variables[topic]} too; use different topics"
                 yield Problem(name, message)
             variables[topic] = name

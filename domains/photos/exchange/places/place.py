@@ -1,6 +1,7 @@
-"""Store the locations that photos get from their owner's timeline."""
+"""Find photos without a location, and store the locations from their owner's timeline."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -8,11 +9,31 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array
+from tailrace.domains.photos.event_types import PLACE_GAP
 from tailrace.domains.photos.models import Photo
 from tailrace.domains.photos.uploads.create_photo import publish_uploaded
 
+PHOTOS_PER_TURN = 1000
+"""Photos that are read by one statement."""
 Place = tuple[float, float]
 """Latitude and longitude in degrees."""
+
+
+def unplaced_between(
+    user_id: int, first: datetime, last: datetime
+) -> Iterator[list[tuple[int, datetime]]]:
+    """Yield (id, taken at) of the user's photos without a location for which points between `first`
+    and `last` are near enough (PLACE_GAP), in lists of PHOTOS_PER_TURN."""
+    near = (first - PLACE_GAP, last + PLACE_GAP)
+    photos = Photo.objects.filter(user=user_id, state=Photo.State.UNPLACED, taken_at__range=near)
+    rows = photos.order_by("taken_at", "pk").values_list("pk", "taken_at")
+    turn = list(rows[:PHOTOS_PER_TURN])
+    while turn:
+        yield turn
+        id, taken_at = turn[-1]
+        after = rows.filter(taken_at__gte=taken_at).exclude(taken_at=taken_at, pk__lte=id)
+        turn = list(after[:PHOTOS_PER_TURN])
+
 
 # Rows are locked in the order of their ids, so that two jobs cannot deadlock.
 _PLACE = f"""
@@ -31,11 +52,8 @@ RETURNING p.id
 
 
 def place_photos(user_id: int, places: Mapping[int, Place]) -> int:
-    """Store the locations of the user's photos and publish `photos.uploaded`; return how many.
-
-    `places` maps photo ids to locations. Photos of other users and photos that have a location do
-    not change. Joins the caller's transaction.
-    """
+    """Store the locations of the user's photos, by photo id, and publish `photos.uploaded`; return
+    how many. Photos of other users and photos that have a location do not change."""
     with transaction.atomic():
         rows = query(
             _PLACE,

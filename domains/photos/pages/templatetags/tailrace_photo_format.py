@@ -11,20 +11,18 @@ register = template.Library()
 @register.filter
 def coordinates(photo: Photo) -> str:
     """Return the location of a photo as `52.52000° N, 13.40500° E`."""
-    if photo.lat is None or photo.lon is None:
-        return "no location yet"
-    return _degrees(photo.lat, photo.lon, 5)
+    return _degrees(photo.lat, photo.lon, 5, "no location yet")
 
 
 @register.filter
 def shown_coordinates(gathering: Gathering) -> str:
     """Return the shown location of a gathering as `52.520° N, 13.405° E`."""
-    if gathering.shown_lat is None or gathering.shown_lon is None:
-        return "–"
-    return _degrees(gathering.shown_lat, gathering.shown_lon, 3)
+    return _degrees(gathering.shown_lat, gathering.shown_lon, 3, "–")
 
 
-def _degrees(lat: float, lon: float, digits: int) -> str:
+def _degrees(lat: float | None, lon: float | None, digits: int, missing: str) -> str:
+    if lat is None or lon is None:
+        return missing
     north, east = ("N" if lat >= 0 else "S"), ("E" if lon >= 0 else "W")
     return f"{abs(lat):.{digits}f}° {north}, {abs(lon):.{digits}f}° {east}"
 

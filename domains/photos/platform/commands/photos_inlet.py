@@ -12,8 +12,7 @@ from tailrace.domains.photos.exchange.kafka.consumer import PhotoConsumer
 
 
 class Command(BaseCommand):
-    """Read the topic in the foreground until SIGINT or SIGTERM. Several processes share the
-    partitions."""
+    """Read the topic until SIGINT or SIGTERM. Several processes share the partitions."""
 
     help = "Store the photos that other systems send to PHOTOS_KAFKA_INLET_TOPIC."
 

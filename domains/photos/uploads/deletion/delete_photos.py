@@ -13,10 +13,7 @@ from django.db import transaction
 from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER, lock_cells
-from tailrace.domains.photos.clustering.sweeping.inconsistent import (
-    lock_gatherings,
-    repair_gatherings,
-)
+from tailrace.domains.photos.clustering.sweeping import inconsistent
 from tailrace.domains.photos.event_types import PlacesRequested
 from tailrace.domains.photos.models import Photo, Upload
 from tailrace.domains.photos.uploads.create_photo import SOURCE, source_id
@@ -30,11 +27,8 @@ MAX_PHOTOS = 100
 
 
 def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
-    """Delete the given photos that belong to the user; return the ids of the deleted photos.
-
-    A gathering with too few photos left is dissolved. Raises ValueError for more than MAX_PHOTOS
-    ids.
-    """
+    """Delete the given photos that belong to the user; return the ids of the deleted photos. A
+    gathering with too few photos left is dissolved. Raises ValueError for more than MAX_PHOTOS."""
     if len(ids) > MAX_PHOTOS:
         raise ValueError(f"{len(ids)} photos; at most {MAX_PHOTOS} can be deleted at once")
     with transaction.atomic():
@@ -43,20 +37,19 @@ def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
         placed = rows.exclude(state=Photo.State.UNPLACED)
         lock_cells(placed.values_list("cell", flat=True))  # blocks clustering
         gatherings = {id for id in rows.values_list("gathering", flat=True) if id}
-        lock_gatherings(gatherings)
-        photos = list(rows.select_for_update())
-        deleted = [photo.pk for photo in photos]
-        files.delete_after_commit([photo.storage_key for photo in photos])
+        inconsistent.lock_gatherings(gatherings)
+        photos = dict(rows.select_for_update().values_list("pk", "storage_key"))
+        deleted = list(photos)
+        files.delete_after_commit(photos.values())
         events = erase(SOURCE, [source_id(id) for id in deleted], keep=["photo"])
         _cancel_jobs(deleted, events)
         Photo.objects.filter(pk__in=deleted).delete()
-        repair_gatherings(sorted(gatherings))
+        inconsistent.repair_gatherings(sorted(gatherings))
     return deleted
 
 
 def delete_some_of(user_id: int, through: int | None = None) -> int:
-    """Delete up to MAX_PHOTOS photos of the user, optionally only with ids up to `through`; return
-    their number."""
+    """Delete up to MAX_PHOTOS photos of the user, with ids up to `through`; return how many."""
     photos = Photo.objects.filter(user=user_id)
     if through is not None:
         photos = photos.filter(pk__lte=through)
@@ -65,11 +58,8 @@ def delete_some_of(user_id: int, through: int | None = None) -> int:
 
 
 def delete_uploads_of(user_id: int) -> int:
-    """Delete up to MAX_PHOTOS Upload rows of the user, and the files of unfinished uploads; return
-    the number of rows.
-
-    An upload that is being stored at this moment fails, because its row no longer exists.
-    """
+    """Delete up to MAX_PHOTOS Upload rows of the user, and the files of unfinished uploads, which
+    then fail; return the number of rows."""
     with transaction.atomic():
         uploads = Upload.objects.select_for_update().filter(user=user_id)[:MAX_PHOTOS]
         unfinished = [upload for upload in uploads if upload.photo_id is None]
@@ -82,8 +72,8 @@ def erase_requests_of(user_id: int) -> int:
     events = Event.objects.filter(
         subject=f"user/{user_id}", type=PlacesRequested.name, payload__has_key="photos"
     )
-    ids = events.values_list("source_id", flat=True)[:MAX_PHOTOS]
-    return len(erase(SOURCE, list(ids), keep=["user_id"]))
+    ids = list(events.values_list("source_id", flat=True)[:MAX_PHOTOS])
+    return len(erase(SOURCE, ids, keep=["user_id"]))
 
 
 _JOBS = """
@@ -97,11 +87,6 @@ WHERE handler = %(handler)s AND unique_key = ANY(%(photos)s::text[])
 
 
 def _cancel_jobs(photos: Sequence[int], events: Sequence[int]) -> None:
-    rows = query(
-        _JOBS,
-        events=number_array(events),
-        handler=HANDLER,
-        photos=number_array(photos),
-    )
-    if rows:
+    arrays = {"events": number_array(events), "photos": number_array(photos)}
+    if rows := query(_JOBS, handler=HANDLER, **arrays):
         cancel(sorted(id for (id,) in rows), reason="the photo was deleted")

@@ -18,8 +18,7 @@ LATE_AFTER = timedelta(minutes=10)
 
 
 def delete_after_commit(storage_keys: Iterable[str]) -> None:
-    """Enqueue the deletion of the files with these keys; keys of pictures that are stored elsewhere
-    are ignored. Joins the caller's transaction."""
+    """Enqueue, in the caller's transaction, the deletion of the files that are stored here."""
     rows = FileDeletion.objects.bulk_create(
         FileDeletion(storage_key=key) for key in storage_keys if storage.is_stored_here(key)
     )
@@ -29,11 +28,10 @@ def delete_after_commit(storage_keys: Iterable[str]) -> None:
 def delete(id: int) -> bool:
     """Delete the files of a FileDeletion row, then the row; return False if the storage failed."""
     row = FileDeletion.objects.filter(pk=id).first()
-    if row is None:
-        return True
-    if not storage.delete(row.storage_key):
+    if row and not storage.delete(row.storage_key):
         return False
-    row.delete()
+    if row:
+        row.delete()
     return True
 
 

@@ -15,21 +15,16 @@ def find_expired(limit: int) -> list[int]:
     days = settings.PHOTOS_ORIGINALS_RETENTION_DAYS
     if not days:
         return []
-    photos = Photo.objects.filter(
-        original_deleted_at=None, uploaded_at__lt=database_now() - timedelta(days=days)
-    )
+    expired = database_now() - timedelta(days=days)
+    photos = Photo.objects.filter(original_deleted_at=None, uploaded_at__lt=expired)
     return list(photos.order_by("uploaded_at").values_list("pk", flat=True)[:limit])
 
 
 def delete_originals(ids: Sequence[int]) -> int:
-    """Delete the originals of these photos; return how many were deleted.
-
-    If the storage cannot delete an original now, the next sweep tries again.
-    """
+    """Delete the originals of these photos; return how many the storage could delete."""
+    photos = Photo.objects.select_for_update(skip_locked=True).filter(pk__in=ids)
+    keys = photos.values_list("pk", "storage_key")
     deleted = [
-        photo.pk
-        for photo in Photo.objects.select_for_update(skip_locked=True).filter(pk__in=ids)
-        if not storage.is_stored_here(photo.storage_key)
-        or storage.delete_original(photo.storage_key)
+        id for id, key in keys if not storage.is_stored_here(key) or storage.delete_original(key)
     ]
     return Photo.objects.filter(pk__in=deleted).update(original_deleted_at=database_now())

@@ -1,6 +1,4 @@
-"""The process that decodes one picture.
-
-`python -m tailrace.domains.photos.uploads.pictures.decoder LIMITS`
+"""The process that decodes one picture: `python -m (this module) LIMITS`.
 
 Standard input is the picture's file, which must be seekable; LIMITS is a JSON object with the
 fields of Limits. Standard output gets a line of JSON, either with `suffix` and `exif` (`values`,
@@ -106,10 +104,8 @@ def decode(file: IO[bytes], max_megapixels: int) -> tuple[dict[str, Any], bytes]
     except UnidentifiedImageError:
         raise InvalidPicture("not a supported picture; send JPEG, PNG or WebP") from None
     except MemoryError:
-        raise InvalidPicture(
-            "decoding the picture takes more memory than a picture of"
-            f" {max_megapixels} million pixels (PHOTOS_MAX_MEGAPIXELS)"
-        ) from None
+        limit = f"a picture of {max_megapixels} million pixels (PHOTOS_MAX_MEGAPIXELS)"
+        raise InvalidPicture(f"decoding the picture takes more memory than {limit}") from None
     except Exception as error:  # Pillow raises exceptions of any type for damaged files
         reason = str(error)[:60] or type(error).__name__
         raise InvalidPicture(f"the picture is damaged and cannot be read: {reason}") from None
@@ -121,19 +117,16 @@ def _check(image: Image.Image, file: IO[bytes], max_megapixels: int) -> None:
         raise InvalidPicture(_too_many_pixels(f"{width} × {height}", max_megapixels))
     frames = getattr(image, "n_frames", 1)
     if image.format in ANIMATED and frames > 1:
-        raise InvalidPicture(
-            f"the file is an animation of {frames} pictures; send a single picture"
-        )
+        text = f"the file is an animation of {frames} pictures; send a single picture"
+        raise InvalidPicture(text)
     if image.format not in ANIMATED:
         position = file.tell()
         file.seek(0)
         scans = count_scans(file.read(), MAX_SCANS + 1)
         file.seek(position)
         if scans > MAX_SCANS:
-            raise InvalidPicture(
-                f"this JPEG has more than {MAX_SCANS} scans;"
-                " save it again as an ordinary or progressive JPEG"
-            )
+            advice = "save it again as an ordinary or progressive JPEG"
+            raise InvalidPicture(f"this JPEG has more than {MAX_SCANS} scans; {advice}")
 
 
 def _too_many_pixels(pixels: str, limit: int) -> str:

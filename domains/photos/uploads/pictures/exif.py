@@ -19,10 +19,8 @@ class Exif:
     """Location and time of a picture."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """The usable values: `lat` and `lon` in degrees, and `taken_at` in ISO format.
-
-    A `taken_at` without a zone is the time of a camera whose zone is not known.
-    """
+    """The usable values: `lat` and `lon` in degrees, and `taken_at` in ISO format. It has no zone
+    if the zone of the camera is not known."""
     errors: dict[str, str] = field(default_factory=dict)
     """Error messages for unusable values, by the same names."""
 
@@ -52,10 +50,7 @@ def read_exif(image: Image.Image) -> Exif:
 
 
 def _degrees(gps: Mapping[int, Any], tag: GPS, ref: GPS, limit: int) -> float | None:
-    """Return a coordinate as decimal degrees, north and east positive; None if it is missing.
-
-    Raises ValueError.
-    """
+    """Return a coordinate as decimal degrees, north and east positive; None if it is missing."""
     value = gps.get(tag)
     if value is None:
         return None
@@ -82,9 +77,8 @@ _MAX_QUARTERS = 14 * 4
 def _taken_at(camera: Mapping[int, Any], gps: Mapping[int, Any]) -> datetime | None:
     """Return when the picture was taken, by the camera's clock; None if it is missing.
 
-    The time zone comes from the EXIF. If it is missing there, it is the offset, in quarters of an
-    hour, between the camera's clock and the GPS time (which may be some minutes old). Without a GPS
-    time, the result has no zone. Raises ValueError.
+    If EXIF has no time zone, it is the offset, in quarters of an hour, between the camera's clock
+    and the GPS time (which may be some minutes old), if there is one. Raises ValueError.
     """
     text = _text(camera.get(Base.DateTimeOriginal) or camera.get(Base.DateTimeDigitized))
     offset = _OFFSET.fullmatch(_text(camera.get(Base.OffsetTimeOriginal)))

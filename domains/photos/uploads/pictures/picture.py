@@ -23,7 +23,6 @@ import structlog
 from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile
 
-from tailrace.domains.photos.uploads.errors import DecoderBusy
 from tailrace.domains.photos.uploads.pictures import decoder
 from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture, Limits
 from tailrace.domains.photos.uploads.pictures.exif import Exif
@@ -36,6 +35,12 @@ WAIT_SECONDS = 20
 """How long a decoder may wait for a CPU, in addition to its CPU time."""
 _ENVIRONMENT = ("PYTHONPATH", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 """The environment variables that a decoder gets: none with secrets."""
+
+
+class DecoderBusy(Exception):
+    """Too many pictures are being decoded now; a later attempt may succeed."""
+
+    retry_seconds = 2
 
 
 @dataclass(slots=True)
@@ -57,8 +62,7 @@ class DecoderSlots:
 
     @contextmanager
     def take(self, user: int) -> Iterator[None]:
-        """Use a slot during the block. Raises DecoderBusy if all slots, or half of them by this
-        user, are in use."""
+        """Use a slot. Raises DecoderBusy if all, or half of them by this user, are in use."""
         with self._lock:
             most = settings.PHOTOS_DECODERS
             if self._used.total() >= most:
@@ -78,11 +82,7 @@ _slots = DecoderSlots()
 
 def read_picture(file: IO[bytes], zone: tzinfo, user: int) -> Picture:
     """Return the decoded picture. `user` is the id of the uploader; times without a zone are in
-    `zone`.
-
-    Raises InvalidPicture for a file that is not a picture, is cut off, has too many pixels or takes
-    too long to decode, and DecoderBusy.
-    """
+    `zone`. Raises InvalidPicture or DecoderBusy."""
     with _slots.take(user), _with_descriptor(file) as source:
         header, _, copy = _decode(source).partition(b"\n")
     values = json.loads(header)
@@ -139,11 +139,9 @@ def _decode(source: IO[bytes]) -> bytes:
 
 def _failure(status: int, errors: bytes) -> Exception:
     if -status in (signal.SIGXCPU, signal.SIGKILL):
-        seconds = settings.PHOTOS_DECODE_SECONDS
-        return InvalidPicture(
-            f"decoding the picture takes more than {seconds} s (PHOTOS_DECODE_SECONDS);"
-            " save the picture again in a simpler form"
-        )
+        limit = f"{settings.PHOTOS_DECODE_SECONDS} s (PHOTOS_DECODE_SECONDS)"
+        advice = "save the picture again in a simpler form"
+        return InvalidPicture(f"decoding the picture takes more than {limit}; {advice}")
     if -status == signal.SIGALRM:
         return DecoderBusy("the picture was not decoded in time")
     text = errors.decode(errors="replace")[-2000:]

@@ -8,20 +8,12 @@ from tailrace.domains.photos.uploads.pictures.picture import COPY_TYPE
 
 
 def picture_response(photo: Photo) -> HttpResponse | None:
-    """Return a response with the photo's small copy, or None if the picture is stored elsewhere.
-
-    Its headers keep browsers from interpreting the picture as a page.
-    """
+    """Return a response with the photo's small copy, or None if the picture is stored elsewhere."""
     copy = storage.read_copy(photo.storage_key)
-    if copy is None:
-        return None
-    return HttpResponse(
-        copy,
-        content_type=COPY_TYPE,
-        headers={
-            "X-Content-Type-Options": "nosniff",
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Content-Disposition": f'inline; filename="photo-{photo.pk}.jpg"',
-            "Cache-Control": "private, max-age=3600",
-        },
-    )
+    headers = {  # They keep browsers from interpreting the picture as a page.
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Content-Disposition": f'inline; filename="photo-{photo.pk}.jpg"',
+        "Cache-Control": "private, max-age=3600",
+    }
+    return None if copy is None else HttpResponse(copy, content_type=COPY_TYPE, headers=headers)

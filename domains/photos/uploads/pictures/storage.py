@@ -1,8 +1,5 @@
-"""Write and read pictures and their small copies under random names.
-
-Uses the storage `photos` of Django's STORAGES: files under PHOTOS_FOLDER, unless the settings
-configure another storage.
-"""
+"""Write and read pictures and their small copies under random names, in the storage `photos` of
+Django's STORAGES: files under PHOTOS_FOLDER, unless the settings configure another storage."""
 
 from typing import IO
 
