@@ -27,6 +27,7 @@ from tailrace.domains.timeline.imports.files.parsing.unpack import (
     members,
 )
 from tailrace.domains.timeline.points.points import Point
+from tailrace.environment.discovery import subclasses
 
 
 @cache
@@ -34,7 +35,7 @@ def all_formats() -> tuple[Format, ...]:
     """Return an instance of each format in `formats`, in the order in which they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
-    instances = (cls() for cls in Format.__subclasses__())
+    instances = [cls() for cls in subclasses(Format) if hasattr(cls, "name")]
     return tuple(sorted(instances, key=lambda file_format: file_format.rank))
 
 

@@ -19,12 +19,10 @@ from tailrace.domains.timeline.imports.files.parsing.gpx_text import GpxText, po
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    accuracy,
-    altitude,
-    course,
+    LIMITS,
     e7,
     iso_time,
-    speed,
+    measure,
     why_unreadable,
 )
 from tailrace.domains.timeline.points.points import Point, fault
@@ -57,22 +55,18 @@ class Gpx(Format):
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
         parser = _Parser(tally)
-        error: FileError | None = None
         ended = False
-        while error is None:
+        while not ended:
             try:
                 ended = parser.feed(file.read(CHUNK))
-            except FileError as raised:
-                error = raised
-            if len(parser.points) >= BATCH or error is not None or ended:
+            except FileError:
+                yield parser.points
+                raise
+            if len(parser.points) >= BATCH or ended:
                 yield parser.points
                 parser.points = []
-            if error is None and ended:
-                return
-        raise error
 
 
-_Measures = tuple[float | None, float | None, float | None, float | None]
 _Element = tuple[dict[str, str], dict[str, str], int]
 """A point in the file: its attributes, the texts of its fields, and the byte where it ends."""
 
@@ -270,17 +264,8 @@ def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | 
     ]
 
 
-def _measures(fields: dict[str, str]) -> _Measures:
-    ele = fields.get("ele")
-    above_sea = altitude(ele) if ele else None
-    if len(fields) <= 2:
-        return above_sea, None, None, None
-    return (
-        above_sea,
-        accuracy(fields.get("accuracy")),
-        speed(fields.get("speed")),
-        course(fields.get("course")),
-    )
+def _measures(fields: dict[str, str]) -> list[float | None]:
+    return [measure(name, fields.get("ele" if name == "altitude" else name)) for name in LIMITS]
 
 
 def _add_name(names: dict[str, str | None], name: str) -> None:

@@ -4,15 +4,7 @@ import re
 from collections.abc import Sequence
 
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.values import (
-    MAX_ALTITUDE,
-    MIN_ALTITUDE,
-    accuracy,
-    altitude,
-    course,
-    iso_times,
-    speed,
-)
+from tailrace.domains.timeline.imports.files.parsing.values import iso_times, measure
 from tailrace.domains.timeline.points.points import Point
 
 _PLAIN = re.compile(
@@ -42,6 +34,7 @@ _WITH_MORE = re.compile(
 )
 """The same with further elements at the end, such as extensions."""
 _REPEATED_TAGS = ("ele>", "time>", "trkpt>", "rtept>")
+_MEASURES = ("accuracy", "speed", "course")
 _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
@@ -74,21 +67,8 @@ def points_of_values(
     lats: Sequence[str], lons: Sequence[str], eles: Sequence[str], times: Sequence[str], latest: int
 ) -> list[Point]:
     """Return the points with these values. Raises one of UNUSUAL."""
-    none = columns.none
-    return columns.points(
-        iso_times(times), columns.degrees(lons), columns.degrees(lats), latest,
-        _altitudes(eles), none, none, none,
-    )  # fmt: skip
-
-
-def _altitudes(texts: Sequence[str]) -> Sequence[float | None]:
-    try:
-        numbers = list(map(float, texts))
-    except ValueError:
-        numbers = []
-    if numbers and all(map(MIN_ALTITUDE.__le__, numbers)) and max(numbers) <= MAX_ALTITUDE:
-        return numbers
-    return [altitude(text) if text else None for text in texts]
+    degrees = columns.degrees(lons), columns.degrees(lats)
+    return columns.points(iso_times(times), *degrees, latest, {"altitude": eles})
 
 
 def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
@@ -105,6 +85,6 @@ def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     # If an element occurs twice, the first one counts.
     fields = [dict(reversed(pairs)).get for pairs in measures]
     return [
-        (*point[:4], accuracy(get("accuracy")), speed(get("speed")), course(get("course")))
+        (*point[:4], *(measure(name, get(name)) for name in _MEASURES))
         for point, get in zip(points, fields, strict=True)
     ]

@@ -17,11 +17,14 @@ from tailrace.domains.timeline.points.points import (
     UNPARSABLE,
 )
 
-MIN_ALTITUDE = -20_000.0
-MAX_ALTITUDE = 100_000.0
-"""Metres. The range includes flights and mines."""
-MAX_ACCURACY = 50_000_000
-MAX_SPEED = 20_000
+LIMITS = {
+    "altitude": (-20_000.0, 100_000.0),
+    "accuracy": (0.0, 50_000_000.0),
+    "speed": (0.0, 20_000.0),
+    "course": (0.0, 360.0),
+}
+"""The bounds of the measures of a point: metres above sea level (in flights and in mines), metres,
+metres per second, degrees from north."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _LAT_LON = re.compile(
@@ -153,29 +156,9 @@ def lat_lon(text: object) -> tuple[int, int]:
     return round(float(match[1]) * 1e7), round(float(match[2]) * 1e7)
 
 
-def altitude(value: object) -> float | None:
-    """Return metres above sea level, or None."""
-    return _measure(value, MIN_ALTITUDE, MAX_ALTITUDE)
-
-
-def accuracy(value: object) -> float | None:
-    """Return metres, or None; files have negative numbers for an unknown accuracy."""
-    return _measure(value, 0, MAX_ACCURACY)
-
-
-def speed(value: object) -> float | None:
-    """Return metres per second, or None; files have negative numbers for an unknown speed."""
-    return _measure(value, 0, MAX_SPEED)
-
-
-def course(value: object) -> float | None:
-    """Return degrees from north, or None; files have negative numbers for an unknown course."""
-    return _measure(value, 0, 360)
-
-
-def _measure(value: object, low: float, high: float) -> float | None:
-    """Return the number, or None if it is not a number between the bounds. A point is valid without
-    its measures."""
+def measure(name: str, value: object) -> float | None:
+    """Return the number, or None if it is not within its LIMITS: a point is valid without its
+    measures, and files have negative numbers for unknown ones."""
     if value is None:
         return None
     if type(value) is not float and type(value) is not int:
@@ -183,7 +166,16 @@ def _measure(value: object, low: float, high: float) -> float | None:
             value = float(value) if type(value) is str else decimal(value)
         except ValueError:
             return None
+    low, high = LIMITS[name]
     return value if low <= value <= high else None
+
+
+def divided(value: object, divisor: float) -> float | None:
+    """Return the number in another unit, or None if it is not a number."""
+    try:
+        return decimal(value) / divisor
+    except ValueError:
+        return None
 
 
 def why_unreadable(time: object, *coordinates: object) -> str:
