@@ -7,7 +7,6 @@
 After a crash, the file is read again, and points that are already staged are skipped.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
@@ -26,14 +25,10 @@ from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.points.points import Point
-from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry, Skip, Snooze
+from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry
 from tailrace.web.accounts.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000
-REPORT_SECONDS = 1.0
-"""Interval in which the job records its progress and checks for cancellation."""
-AHEAD = timedelta(days=1)
-"""How much later than the upload a point may be, because clocks and time zones can be wrong."""
 TOO_MANY_POINTS = (
     "The file has more points than may be imported: {} were read, the rest was ignored."
 )
@@ -41,8 +36,8 @@ TOO_MANY_POINTS = (
 
 def stage(job: ClaimedJob, import_id: int) -> str:
     """Stage the import; return the label of its new state."""
-    row = _begin(import_id, runs.run_of(job))
-    tally = Tally(latest=int((row.created_at + AHEAD).timestamp()) * 1_000_000)
+    row = _begin(job, import_id)
+    tally = Tally.at(row.created_at)
     try:
         error = _copy(job, row, tally)
     except CancelRequested:  # an operator has cancelled the job
@@ -60,15 +55,13 @@ def stage(job: ClaimedJob, import_id: int) -> str:
     return _finish(row, tally, error)
 
 
-def _begin(import_id: int, run: str) -> Import:
+def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
-        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
-        if row is None or row.state not in (State.QUEUED, State.PARSING):
-            raise Skip("there is no import to stage")
+        row = runs.begin(job, import_id, State.QUEUED, State.PARSING)
         if not row.staged or staging.staged_count(row.pk) != row.staged:
             staging.create_partition(row.pk)
             row.staged = 0
-        row.state, row.run, row.parsing_since = State.PARSING, run, database_now()
+        row.state, row.parsing_since = State.PARSING, database_now()
         row.save(update_fields=["state", "run", "parsing_since", "staged"])
     return row
 
@@ -127,15 +120,9 @@ def _first_points(batches: Iterator[list[Point]], most: int, tally: Tally) -> It
 def _with_progress(
     job: ClaimedJob, batches: Iterator[list[Point]], file: BinaryIO, size: int
 ) -> Iterator[list[Point]]:
-    """Yield the batches; each second, record the progress and check for cancellation."""
-    due = time.monotonic()
+    reporter = runs.Reporter(job, "bytes parsed", is_cancellable=True)
     for batch in batches:
-        if time.monotonic() >= due:
-            job.check_cancelled()
-            job.progress(min(file.tell(), size), size, "bytes parsed")
-            if job.shutting_down():
-                raise Snooze("the worker is shutting down", seconds=0)
-            due = time.monotonic() + REPORT_SECONDS
+        reporter.report(min(file.tell(), size), size)
         yield batch
 
 

@@ -64,8 +64,11 @@ def iso_time(text: object) -> int:
     ):
         return _minutes[text[:17]] + second + millisecond
     moment = datetime.fromisoformat(text.strip())
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+    return microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def microseconds(moment: datetime) -> int:
+    """Return microseconds since 1970. Raises TypeError for a time without a zone."""
     return (moment - EPOCH) // MICROSECOND
 
 
@@ -93,8 +96,7 @@ def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
 
 def _times_in_any_zone(texts: Sequence[str]) -> list[int]:
     """Read times with any time zone. Raises TypeError for a time without a zone."""
-    read = datetime.fromisoformat
-    return [(read(text) - EPOCH) // MICROSECOND for text in texts]
+    return list(map(microseconds, map(datetime.fromisoformat, texts)))
 
 
 def epoch(value: object) -> int:
