@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -35,3 +35,9 @@ class Out(BaseModel):
     """A response. The string below a field is its description in the OpenAPI document."""
 
     model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def of(cls, row: object, **computed: Any) -> Self:
+        """Return the response with these values; all others are attributes of the row."""
+        names = cls.model_fields.keys() - computed.keys()
+        return cls(**computed, **{name: getattr(row, name) for name in names})
