@@ -11,7 +11,6 @@ from django.db import transaction
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import endings
-from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
@@ -29,6 +28,10 @@ CANCEL_ERRORS = {
     State.UNDOING: "the import is being undone",
     State.UNDONE: "the import was undone",
 }
+
+
+class NotNow(Exception):
+    """The state of the import does not allow the decision; the message states the reason."""
 
 
 def cancel(import_id: int) -> Import:

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports import endings, quotas, staging
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
-from tailrace.domains.timeline.imports.files.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
@@ -130,7 +130,7 @@ def _no_points_message(tally: Tally) -> str:
     count = tally.rejected.total()
     if not count:
         return "The file contains no points."
-    reasons = ", ".join(f"{reason}: {n:,}" for reason, n in tally.rejected.most_common())
+    reasons = counts_text(tally.rejected)
     return f"None of the {count:,} points in the file can be used ({reasons})."
 
 

@@ -89,6 +89,11 @@ class Tally:
         }
 
 
+def counts_text(reasons: Counter[str]) -> str:
+    """Return numbers by reason as text, such as `no time: 300, unparsable value: 12`."""
+    return ", ".join(f"{reason}: {count:,}" for reason, count in reasons.most_common())
+
+
 def _excerpt(value: object) -> str:
     try:
         text = str(value)[:EXCERPT]
