@@ -1,7 +1,5 @@
 """Depositions in the API: submit, list, show, download a file, approve, reject."""
 
-from typing import Any
-
 from django.conf import settings
 from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
@@ -9,10 +7,9 @@ from ninja import Query, Router, Status
 from tailrace.domains.records.api.deposition_request import BODY, read_deposition
 from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files as stored_files
-from tailrace.domains.records.models import Deposition, DepositionFile
+from tailrace.domains.records.models import Deposition
 from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
@@ -92,7 +89,7 @@ def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
     user = caller(request).user
     try:
         return deposition_out(decisions.approve(_row(id).pk, user))
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 
@@ -102,7 +99,7 @@ def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> Depositi
     user = caller(request).user
     try:
         return deposition_out(decisions.reject(_row(id).pk, user, body.reason))
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         raise Problem(409, str(error)) from None
 
 
@@ -112,16 +109,9 @@ def _row(id: int) -> Deposition:
 
 def deposition_out(row: Deposition) -> DepositionOut:
     url = f"{settings.PUBLIC_URL}/api/records/depositions/{row.pk}"
-    computed: dict[str, Any] = {
-        "url": url,
-        "files": [_file_out(url, file) for file in row.files.all()],
-        "record": next((record.pk for record in row.records.all()), None),
-    }
-    names = DepositionOut.model_fields.keys() - computed.keys()
-    return DepositionOut(**computed, **{name: getattr(row, name) for name in names})
-
-
-def _file_out(url: str, file: DepositionFile) -> FileOut:
-    names = FileOut.model_fields.keys() - {"url"}
-    values = {name: getattr(file, name) for name in names}
-    return FileOut(url=f"{url}/files/{file.pk}", **values)
+    return DepositionOut.of(
+        row,
+        url=url,
+        files=[FileOut.of(file, url=f"{url}/files/{file.pk}") for file in row.files.all()],
+        record=next((record.pk for record in row.records.all()), None),
+    )

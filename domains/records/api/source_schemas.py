@@ -84,33 +84,3 @@ class SourceOut(Out):
 class PullOut(Out):
     event: int
     """The id of the event that requests the pull. Its jobs read the source."""
-
-
-class TriedProblemOut(Out):
-    field: str
-    message: str
-
-
-class TriedRecordOut(Out):
-    identifier: str
-    title: str
-    is_deleted: bool
-    is_new: bool
-    """Whether this would be the first version of the record."""
-    problems: list[TriedProblemOut]
-    """The problems that would make the deposition invalid."""
-
-
-class TrialOut(Out):
-    problem: str
-    """The reason why the page could not be read, or an empty string."""
-    read: int
-    """Number of records on the page."""
-    total: int | None
-    """Number of records of the source, if it tells the number."""
-    is_last: bool
-    """Whether this is the only page."""
-    submitted: int
-    """Number of records on the page that are new or have changed."""
-    records: list[TriedRecordOut]
-    """The first 20 new or changed records."""

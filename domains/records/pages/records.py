@@ -6,7 +6,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.models.visibility import (
     visible_depositions,
@@ -44,7 +43,7 @@ def withdraw(request: PersonRequest, id: int) -> HttpResponse:
     try:
         reason = form.cleaned_data["reason"] if form.is_valid() else ""
         deposition = decisions.withdraw(row, request.user, reason)
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         messages.error(request, f"Not withdrawn: {error}.")
         return redirect("records:record", row.pk)
     messages.success(request, "The record is being withdrawn.")

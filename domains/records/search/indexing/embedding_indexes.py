@@ -3,7 +3,7 @@
 After a change of RECORDS_MODEL:
 
     the former model is complete: search uses it; both models index new records
-        │ the new model indexes all records, a thousand per job (handlers/reindex.py)
+        │ the new model indexes all records, a thousand per job (records.reindex)
         ▼
     the new model is complete, and the former one is not any more: search uses the new model
         │ a day later, so that RECORDS_MODEL can be changed back quickly
@@ -49,6 +49,10 @@ WHERE NOT r.is_deleted AND r.published_at < {LATE} AND NOT EXISTS (
   WHERE v.record_id = r.id AND v.model = %(model)s AND v.model_version = %(model_version)s
     AND v.version >= r.version)
 LIMIT %(limit)s
+"""
+_DELETE = """
+DELETE FROM tailrace_records_vectorentry WHERE record_id > %(after)s AND record_id <= %(until)s
+  AND model = %(model)s AND model_version = %(model_version)s
 """
 
 
@@ -106,6 +110,13 @@ def complete(index: EmbeddingIndex) -> None:
     """Mark this model as the complete one, so that search uses it."""
     execute(_COMPLETE, id=index.pk)
     log.info("records.model_complete", model=str(index))
+
+
+def delete_vectors(index: EmbeddingIndex, after: int, until: int) -> int:
+    """Delete the vectors of records with ids greater than `after`, up to `until`; return how
+    many."""
+    key = {"model": index.model, "model_version": index.model_version}
+    return execute(_DELETE, after=after, until=until, **key)
 
 
 def former(at_once: bool = False) -> list[EmbeddingIndex]:

@@ -22,6 +22,11 @@ ORDER BY 1
 """
 
 
+_END = """
+SELECT max(id) FROM (
+  SELECT id FROM tailrace_records_record WHERE id > %(after)s ORDER BY id LIMIT %(piece)s) piece
+"""
+
 # One subquery per state, as each state has a partial index; so finished jobs are not read.
 _RUNNING = """
 SELECT EXISTS (SELECT FROM tailrace_jobs_job
@@ -50,6 +55,12 @@ def reindex(backend: str) -> int:
             for after, until in pairwise(ends)
         ],
     )
+
+
+def end_of_piece(after: int) -> int | None:
+    """Return the id of the last of the next thousand records after this id; None after the last."""
+    [(until,)] = query(_END, after=after, piece=PIECE)
+    return until
 
 
 def is_running(backend: str) -> bool:

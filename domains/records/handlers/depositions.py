@@ -1,17 +1,116 @@
-"""Publish approved depositions as records."""
+"""Validate, approve and publish depositions, a hundred in one transaction."""
 
+import json
 from collections.abc import Sequence
 
+from django.conf import settings
 from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.db.prepared import query
-from tailrace.db.sql.arrays import number_array
+from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.db.sql.plans import unindexed
+from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
-from tailrace.domains.records.event_types import SOURCE, DepositionApproved, RecordPublished
-from tailrace.events.publish import NewEvent, publish
+from tailrace.domains.records.depositions.metadata import Problem, problems_of
+from tailrace.domains.records.depositions.submit import OF_EVENTS
+from tailrace.domains.records.event_types import (
+    SOURCE,
+    DepositionApproved,
+    DepositionSubmitted,
+    RecordPublished,
+    ValidationCompleted,
+)
+from tailrace.events.publish import NewEvent, Recorded, publish
 from tailrace.jobs.handler import ClaimedJob, Handler
+
+_READ = f"""
+SELECT id, metadata::text FROM tailrace_records_deposition
+WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'submitted' AND NOT is_deleted
+"""
+# Rows are locked in the order of their ids, so that two batches cannot deadlock.
+_VALIDATE = f"""
+WITH checked AS MATERIALIZED (
+  SELECT d.id, coalesce(new.problems, '[]') AS problems
+  FROM tailrace_records_deposition d
+  LEFT JOIN unnest(%(invalid)s::bigint[], %(problems)s::jsonb[]) AS new (id, problems)
+    ON new.id = d.id
+  WHERE d.id = ANY(%(ids)s::bigint[]) AND {unindexed("d.state")} = 'submitted'
+  ORDER BY d.id FOR UPDATE OF d
+)
+UPDATE tailrace_records_deposition d SET
+  problems = checked.problems,
+  state = CASE WHEN checked.problems = '[]' THEN 'valid' ELSE 'invalid' END
+FROM checked WHERE d.id = checked.id
+RETURNING d.id
+"""
+
+
+class ValidateDeposition(Handler):
+    """Check the metadata of a deposition, and store the problems by field if it is invalid."""
+
+    name = "records.validate_deposition"
+    on = [DepositionSubmitted]
+    batch_size = 100
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        job_of = by_deposition(jobs)
+        ids = number_array(job_of)
+        rows = query(_READ, ids=ids)
+        problems: dict[int, list[Problem]] = {
+            id: errors for id, metadata in rows if (errors := problems_of(json.loads(metadata)))
+        }
+        with transaction.atomic():
+            written = query(
+                _VALIDATE,
+                ids=ids,
+                invalid=number_array(problems),
+                problems=text_array(json.dumps(errors) for errors in problems.values()),
+            )
+            changed = [id for (id,) in written]
+            extra = {id: {"problems": len(problems.get(id, ()))} for id in changed}
+            publish_about(ValidationCompleted, changed, job_of, extra)
+        skip_others(job_of, changed)
+
+
+# Withdrawals need no curator, as `withdraw` has checked the permission. Harvested depositions, and
+# depositions that are made from events, need none either.
+_APPROVE = f"""
+WITH chosen AS MATERIALIZED (
+  SELECT id FROM tailrace_records_deposition
+  WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'valid'
+    AND (%(all)s::bool OR is_deleted OR source_id IS NOT NULL
+         OR starts_with(identifier, %(of_events)s::text))
+  ORDER BY id FOR UPDATE
+)
+UPDATE tailrace_records_deposition d SET state = 'approved' FROM chosen WHERE d.id = chosen.id
+RETURNING d.id
+"""
+
+
+class AutoApproveCuration(Handler):
+    """Approve a valid deposition, unless a curator must decide (RECORDS_AUTO_APPROVE)."""
+
+    name = "records.auto_approve_curation"
+    on = [ValidationCompleted]
+    batch_size = 100
+
+    def wants(self, event: Recorded) -> bool:
+        return not event.raw_payload["problems"]
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        job_of = by_deposition(jobs)
+        with transaction.atomic():
+            rows = query(
+                _APPROVE,
+                ids=number_array(job_of),
+                all=settings.RECORDS_AUTO_APPROVE,
+                of_events=OF_EVENTS,
+            )
+            changed = [id for (id,) in rows]
+            publish_about(DepositionApproved, changed, job_of)
+        skip_others(job_of, changed, {"valid": "the deposition waits for a curator"})
+
 
 # A version is published only if it is later than all other versions of its record in this batch,
 # and than the published version. A withdrawn record keeps only its title, owner and access. Records
