@@ -10,7 +10,7 @@ from tailrace.domains.timeline.imports.steps import promote, stage, undo
 from tailrace.domains.timeline.imports.steps.enrich import enrich
 from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.live import announce, places
-from tailrace.domains.timeline.points.places_of_photos import publish_places
+from tailrace.domains.timeline.points.positions import publish_places
 from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 

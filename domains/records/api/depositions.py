@@ -1,12 +1,15 @@
 """Depositions in the API: submit, list, show, download a file, approve, reject."""
 
+from typing import Any
+
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.records.api.deposition_request import BODY, read_deposition
-from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
+from tailrace.domains.records.api.schemas import DepositionIn, DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
+from tailrace.domains.records.depositions.metadata import MAX_BYTES
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files as stored_files
 from tailrace.domains.records.models import Deposition
@@ -14,8 +17,9 @@ from tailrace.domains.records.models.visibility import visible_depositions, visi
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, not_found
-from tailrace.web.uploads.api import upload_problems
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.requests import request_body
+from tailrace.web.uploads.api import FORM, json_body, openapi_body, upload_problems, validated
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 
@@ -24,6 +28,18 @@ DEPOSIT = Needs(
     "records:deposit",
     files=lambda: (max_bytes("RECORDS_MAX_MEGABYTES") + MAX_FORM_BYTES, "RECORDS_MAX_MEGABYTES"),
     cost=UPLOAD_COST,
+)
+BODY = openapi_body(
+    {
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "string", "description": "`metadata` of the JSON body, as text"},
+            "identifier": {"type": "string"},
+            "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+        },
+        "required": ["metadata"],
+    },
+    DepositionIn,
 )
 CURATE = Needs("records:curate", decisions.CURATE)
 router = Router()
@@ -45,7 +61,7 @@ def submit_deposition(
     Jobs validate, approve, publish and index the deposition; get the deposition to see its state.
     Returns 201, or 200 if the deposition was sent before with the same `Idempotency-Key`.
     """
-    body, files = read_deposition(request)
+    body, files = _read_deposition(request)
     metadata = body.metadata.model_dump(exclude_unset=True)
     with upload_problems(), key_problems():
         result = receive(
@@ -115,3 +131,23 @@ def deposition_out(row: Deposition) -> DepositionOut:
         files=[FileOut.of(file, url=f"{url}/files/{file.pk}") for file in row.files.all()],
         record=next((record.pk for record in row.records.all()), None),
     )
+
+
+def _read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFile]]:
+    """Return the fields and the files of the request. Raises Problem."""
+    if request.content_type == FORM:
+        names = set(request.FILES) - {"files"}
+        if names:
+            raise wrong_field(min(names), "send files in the field `files`")
+        text = request.POST.get("metadata", "").encode()
+        identifier = request.POST.get("identifier", "")
+        request_body.check_storable(identifier, "identifier")
+        values = {"metadata": _metadata(text), "identifier": identifier}
+        return validated(DepositionIn, values), request.FILES.getlist("files")
+    return json_body(request, DepositionIn), []
+
+
+def _metadata(text: bytes) -> Any:
+    if len(text) > MAX_BYTES:
+        raise Problem(413, f"the metadata has {len(text)} bytes; the limit is {MAX_BYTES}")
+    return request_body.parse(text)

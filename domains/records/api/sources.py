@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.records.api.source_schemas import (
+from tailrace.domains.records.api.schemas import (
     PullOut,
     SourceChangeIn,
     SourceIn,

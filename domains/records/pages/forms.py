@@ -57,15 +57,9 @@ class DepositionForm(PageForm, forms.Form):
         return cls(initial=initial)
 
     def metadata(self) -> dict[str, Any]:
-        data = self.cleaned_data
-        return {
-            "title": data["title"],
-            "description": data["description"],
-            "creators": _parts(data["creators"].splitlines()),
-            "keywords": _parts(data["keywords"].split(",")),
-            "language": data["language"],
-            "access": data["access"],
-        }
+        data = {name: value for name, value in self.cleaned_data.items() if name != "file"}
+        creators = _parts(data["creators"].splitlines())
+        return {**data, "creators": creators, "keywords": _parts(data["keywords"].split(","))}
 
     def sent_files(self) -> list[UploadedFile]:
         files: list[UploadedFile] = self.cleaned_data["file"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tailrace.db.query import query
-from tailrace.domains.records.search.indexing.text_languages import CONFIGURATION_OF
+from tailrace.domains.records.search.indexing.keyword import CONFIGURATION_OF
 from tailrace.web.api.schemas import Out
 
 MOST_READ = 10_000

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.timeline.imports import endings
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
+from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
 from tailrace.jobs.operations import cancel as jobs_cancel
@@ -45,7 +45,7 @@ def cancel(import_id: int) -> Import:
             raise NotNow(CANCEL_ERRORS.get(State(row.state), BEING_PROMOTED))
         if row.job_id is not None:
             jobs_cancel.cancel([row.job_id], reason="the import was cancelled")
-        endings.end(row, State.CANCELLED)
+        cleanup.end(row, State.CANCELLED)
     return row
 
 

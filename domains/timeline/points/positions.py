@@ -9,10 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import transaction
+
 from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.domains.timeline.event_types import SOURCE, PlacesKnown
+from tailrace.events.privacy.erase import erase
+from tailrace.events.publish import NewEvent, Recorded, publish
 
 MAX_TIMES = 100
+LONGEST_GAP = 86_400
+"""Maximum seconds between a photo and a point."""
 WORST_ACCURACY = 200
 """Metres; less accurate points are ignored."""
 POINTS_LOOKED_AT = 100
@@ -99,3 +106,18 @@ def _position(points: Sequence[_Point], at: datetime) -> tuple[float, float]:
     lon = first.lon + part * east
     lon = (lon + _CIRCLE / 2) % _CIRCLE - _CIRCLE / 2 if abs(lon) > _CIRCLE / 2 else lon
     return (first.lat + part * (last.lat - first.lat)) / _DEGREES, lon / _DEGREES
+
+
+def publish_places(request: Recorded) -> int:
+    """Publish where the user was when the photos of the request were taken; return how many
+    locations are known. The photos are erased from the request."""
+    payload = request.payload
+    times = {photo.photo: photo.taken_at for photo in payload.photos}
+    positions = positions_at(payload.user_id, times, min(payload.within_seconds, LONGEST_GAP))
+    places = [{"photo": id, "lat": lat, "lon": lon} for id, (lat, lon) in positions.items()]
+    with transaction.atomic():
+        if places:
+            event = {"user_id": payload.user_id, "places": places}
+            publish(NewEvent(PlacesKnown, event, source=SOURCE, actor=""))
+        erase(request.source, [request.source_id], keep=["user_id"])
+    return len(places)

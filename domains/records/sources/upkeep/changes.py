@@ -82,8 +82,8 @@ def change_source(id: int, by: User, **values: Any) -> Source:
     """
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=id)
-        changed = [name for name in EDITABLE if getattr(source, name) != values.get(name, ...)]
-        changed = [name for name in changed if name in values]
+        editable = [name for name in EDITABLE if name in values]
+        changed = [name for name in editable if getattr(source, name) != values[name]]
         for name in changed:
             setattr(source, name, values[name])
         if wrong := problems(source.kind, source.url, source.settings, source.cron):

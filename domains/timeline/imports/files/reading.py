@@ -35,7 +35,8 @@ def all_formats() -> tuple[Format, ...]:
     """Return an instance of each format in `formats`, in the order in which they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
-    instances = [cls() for cls in subclasses(Format) if hasattr(cls, "name")]
+    classes = subclasses(Format)  # type: ignore[type-abstract]
+    instances = [cls() for cls in classes if hasattr(cls, "name")]
     return tuple(sorted(instances, key=lambda file_format: file_format.rank))
 
 

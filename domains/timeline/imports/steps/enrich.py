@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from tailrace.db.query import database_now, execute, query
 from tailrace.domains.timeline.imports.steps import runs
-from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.models.place import CELL, centre_of
 from tailrace.domains.timeline.points import geocoding
@@ -89,28 +89,16 @@ def _saved_cells(row: Import) -> set[tuple[int, int]]:
     return set(row.places.values_list("cell_lat", "cell_lon"))
 
 
-_COPY = (
-    "COPY tailrace_timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone)"
-    " FROM STDIN"
-)
-
-
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:
     """Geocode these cells and store the results. Raises Skip if the import is being undone."""
     named = geocoding.name_places(centre_of(lat, lon) for lat, lon in cells)
-    lines = [
-        f"{row.pk}\t{lat}\t{lon}\t{_escaped(name)}\t{_escaped(country)}\t{_escaped(time_zone)}\n"
-        for (lat, lon), (name, country, time_zone) in zip(cells, named, strict=True)
+    places = [
+        Place(origin=row, cell_lat=lat, cell_lon=lon, **place._asdict())
+        for (lat, lon), place in zip(cells, named, strict=True)
     ]
     with transaction.atomic():
         runs.lock_run(row.pk, row.run, State.ENRICHING)
-        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write("".join(lines))
-
-
-def _escaped(text: str) -> str:
-    """Return the text escaped for COPY."""
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+        Place.objects.bulk_create(places)
 
 
 def _complete(row: Import) -> None:

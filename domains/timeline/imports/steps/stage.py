@@ -15,13 +15,14 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import endings, quotas, staging
+from tailrace.domains.timeline.imports import quotas, staging
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.imports.storage import files
+from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.points.points import Point
@@ -41,7 +42,7 @@ def stage(job: ClaimedJob, import_id: int) -> str:
     try:
         error = _copy(job, row, tally)
     except CancelRequested:  # an operator has cancelled the job
-        _end(row, State.CANCELLED, endings.BY_OPERATOR)
+        _end(row, State.CANCELLED, cleanup.BY_OPERATOR)
         raise
     except FileNotFoundError:
         if job.attempt < job.max_attempts:  # the storage may be unavailable temporarily
@@ -137,7 +138,7 @@ def _no_points_message(tally: Tally) -> str:
 def _end(row: Import, state: State, error: str) -> str:
     """End the import as failed or cancelled; return the label of the state."""
     with transaction.atomic():
-        endings.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
+        cleanup.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
     return state.label
 
 

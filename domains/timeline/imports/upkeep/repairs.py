@@ -7,7 +7,6 @@ from django.conf import settings
 from django.db.models import Q
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import endings
 from tailrace.domains.timeline.imports.queues import (
     ENRICH,
     PROMOTE,
@@ -85,7 +84,7 @@ def end_cancelled(ids: Sequence[int]) -> int:
     count = 0
     for row in rows:
         if Job.objects.filter(pk=row.job_id or 0, state="cancelled").exists():
-            endings.end(row, State.CANCELLED, endings.BY_OPERATOR)
+            cleanup.end(row, State.CANCELLED, cleanup.BY_OPERATOR)
             count += 1
     return count
 

@@ -19,10 +19,10 @@ from tailrace.domains.timeline.imports.files.parsing.gpx_text import GpxText, po
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    LIMITS,
+    Measures,
+    checked_measures,
     e7,
     iso_time,
-    measure,
     why_unreadable,
 )
 from tailrace.domains.timeline.points.points import Point, fault
@@ -264,8 +264,8 @@ def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | 
     ]
 
 
-def _measures(fields: dict[str, str]) -> list[float | None]:
-    return [measure(name, fields.get("ele" if name == "altitude" else name)) for name in LIMITS]
+def _measures(fields: dict[str, str]) -> Measures:
+    return checked_measures({**fields, "altitude": fields.get("ele")})
 
 
 def _add_name(names: dict[str, str | None], name: str) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.values import iso_times, measure
+from tailrace.domains.timeline.imports.files.parsing.values import checked_measures, iso_times
 from tailrace.domains.timeline.points.points import Point
 
 _PLAIN = re.compile(
@@ -34,7 +34,6 @@ _WITH_MORE = re.compile(
 )
 """The same with further elements at the end, such as extensions."""
 _REPEATED_TAGS = ("ele>", "time>", "trkpt>", "rtept>")
-_MEASURES = ("accuracy", "speed", "course")
 _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
@@ -83,8 +82,8 @@ def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     if 2 * sum(map(len, measures)) != count:
         raise ValueError("a measure that is not simple")
     # If an element occurs twice, the first one counts.
-    fields = [dict(reversed(pairs)).get for pairs in measures]
+    fields = (dict(reversed(pairs)) for pairs in measures)
     return [
-        (*point[:4], *(measure(name, get(name)) for name in _MEASURES))
-        for point, get in zip(points, fields, strict=True)
+        (*point[:4], *checked_measures(values)[1:])
+        for point, values in zip(points, fields, strict=True)
     ]

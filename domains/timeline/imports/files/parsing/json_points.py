@@ -8,11 +8,10 @@ from tailrace.domains.timeline.imports.files.parsing.columns import UNUSUAL
 from tailrace.domains.timeline.imports.files.parsing.json_stream import Items
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    LIMITS,
     any_time,
+    checked_measures,
     e7,
     lat_lon,
-    measure,
     why_unreadable,
 )
 from tailrace.domains.timeline.points.points import NO_COORDINATES, Point, fault
@@ -65,8 +64,7 @@ class Collector:
         """Add a point with this time, longitude and latitude unless they are out of range."""
         if reason := fault(*at, self.tally.latest):
             return self.reject(reason, at)
-        values = [measure(name, measures[name]) if name in measures else None for name in LIMITS]
-        self.points.append((*at, *values))  # type: ignore[arg-type]
+        self.points.append((*at, *checked_measures(measures)))
 
 
 def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ format rejects one point and continues. For unusable measures they return None.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 
@@ -25,6 +25,8 @@ LIMITS = {
 }
 """The bounds of the measures of a point: metres above sea level (in flights and in mines), metres,
 metres per second, degrees from north."""
+Measures = tuple[float | None, float | None, float | None, float | None]
+"""Altitude, accuracy, speed and course."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _LAT_LON = re.compile(
@@ -55,14 +57,6 @@ def iso_time(text: object) -> int:
     """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC."""
     if not isinstance(text, str):
         raise ValueError("not a string")
-    if len(text) == 20 and (second := _SECONDS.get(text[17:])) is not None:
-        return _minutes[text[:17]] + second
-    if (
-        len(text) == 24
-        and (second := _WHOLE_SECONDS.get(text[17:20])) is not None
-        and (millisecond := _MILLISECONDS.get(text[20:])) is not None
-    ):
-        return _minutes[text[:17]] + second + millisecond
     moment = datetime.fromisoformat(text.strip())
     return microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
@@ -111,8 +105,6 @@ def epoch(value: object) -> int:
 
 def any_time(value: object) -> int:
     """`epoch` of a number or a string of digits; `iso_time` of any other string."""
-    if isinstance(value, str) and value[4:5] == "-":
-        return iso_time(value)
     if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
         return iso_time(value)
     return epoch(value)
@@ -170,6 +162,17 @@ def measure(name: str, value: object) -> float | None:
             return None
     low, high = LIMITS[name]
     return value if low <= value <= high else None
+
+
+def checked_measures(values: Mapping[str, object]) -> Measures:
+    """Return the measures, whose names are in LIMITS."""
+    get = values.get
+    return (
+        measure("altitude", get("altitude")),
+        measure("accuracy", get("accuracy")),
+        measure("speed", get("speed")),
+        measure("course", get("course")),
+    )
 
 
 def divided(value: object, divisor: float) -> float | None:
