@@ -1,5 +1,6 @@
 """Depositions in the API: submit, list, show, download a file, approve, reject."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -102,25 +103,21 @@ def get_file(request: HttpRequest, id: int, file: int) -> FileResponse:
 )
 def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
     """Curators approve valid depositions of users if RECORDS_AUTO_APPROVE is off."""
-    user = caller(request).user
-    try:
-        return deposition_out(decisions.approve(_row(id).pk, user))
-    except decisions.DecisionRefused as error:
-        raise Problem(409, str(error)) from None
+    return _decide(id, lambda pk: decisions.approve(pk, caller(request).user))
 
 
 @router.post("/{int:id}/reject", auth=CURATE, response=DepositionOut, summary="Reject a deposition")
 def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> DepositionOut:
     """Curators reject valid depositions. The depositor is notified of the reason."""
-    user = caller(request).user
+    return _decide(id, lambda pk: decisions.reject(pk, caller(request).user, body.reason))
+
+
+def _decide(id: int, decide: Callable[[int], Deposition]) -> DepositionOut:
+    row = find_row(Deposition.objects.all(), id, "deposition")
     try:
-        return deposition_out(decisions.reject(_row(id).pk, user, body.reason))
+        return deposition_out(decide(row.pk))
     except decisions.DecisionRefused as error:
         raise Problem(409, str(error)) from None
-
-
-def _row(id: int) -> Deposition:
-    return find_row(Deposition.objects.all(), id, "deposition")
 
 
 def deposition_out(row: Deposition) -> DepositionOut:

@@ -187,14 +187,11 @@ class _Parser:
     def _convert(self) -> None:
         """Convert the elements of this piece to points: all at once if they are simple, which is
         twice as fast, otherwise one by one."""
-        if not self._elements:
-            return
-        points = _points_of_elements(self._elements, self._tally.latest)
-        if points is None:
+        try:
+            self.points += _points_of_elements(self._elements, self._tally.latest)
+        except UNUSUAL:
             for element in self._elements:
                 self._add_point(*element)
-        else:
-            self.points += points
         self._elements.clear()
 
     def _add_point(self, attributes: dict[str, str], fields: dict[str, str], offset: int) -> None:
@@ -244,18 +241,15 @@ class _Parser:
         )
 
 
-def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | None:
-    """Return the points of the elements, or None if one of them needs special treatment."""
-    try:
-        points = points_of_values(
-            [attributes["lat"] for attributes, _, _ in elements],
-            [attributes["lon"] for attributes, _, _ in elements],
-            [fields.get("ele", "") for _, fields, _ in elements],
-            [fields["time"] for _, fields, _ in elements],
-            latest,
-        )
-    except UNUSUAL:
-        return None
+def _points_of_elements(elements: list[_Element], latest: int) -> list[Point]:
+    """Return the points of the elements. Raises one of UNUSUAL if one of them is not simple."""
+    points = points_of_values(
+        [attributes["lat"] for attributes, _, _ in elements],
+        [attributes["lon"] for attributes, _, _ in elements],
+        [fields.get("ele", "") for _, fields, _ in elements],
+        [fields["time"] for _, fields, _ in elements],
+        latest,
+    )
     if max(len(fields) for _, fields, _ in elements) <= 2:
         return points
     return [
