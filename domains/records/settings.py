@@ -30,5 +30,4 @@ class RecordsSettings(AppSettings):
     """maximum number of depositions of a user"""
 
     def storages(self) -> dict[str, Any]:
-        """Return the storage of the deposited files."""
         return {"records": private_files(self.RECORDS_FOLDER)}

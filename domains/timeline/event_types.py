@@ -36,7 +36,6 @@ class TimelineEvent(EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `device/7`."""
         return f"{cls.about}/{payload[cls.key()]}"
 
     @classmethod

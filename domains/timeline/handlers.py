@@ -112,7 +112,6 @@ class LookUpPlaces(Handler):
         return str(event.raw_payload["user_id"])
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of photos whose location is known."""
         if job.event is None:
             raise Skip("its event no longer exists")
         return {"places": publish_places(job.event)}

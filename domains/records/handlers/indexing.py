@@ -81,7 +81,6 @@ class Reindex(Handler):
         until: int
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of records."""
         backend, after, until = job.payload.backend, job.payload.after, job.payload.until
         if backend not in backends():
             raise Permanent(f"no index is called {backend!r}")
@@ -128,7 +127,6 @@ class RemoveVectors(Handler):
     Payload = _IndexPayload
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of deleted vectors."""
         index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
         if index is None or not embedding_indexes.is_former(index):
             raise Skip("the model is in use again, or was deleted")

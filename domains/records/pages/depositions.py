@@ -103,7 +103,6 @@ def deposition_file(request: PersonRequest, id: int, file: int) -> FileResponse:
 @require_POST
 @for_person
 def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Approve or reject a deposition, as a curator."""
     if action not in DECIDED or not request.user.has_perm(decisions.CURATE):
         raise Http404
     row = get_object_or_404(Deposition, pk=id)

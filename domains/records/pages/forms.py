@@ -25,8 +25,6 @@ class FilesField(forms.FileField):
 
 
 class DepositionForm(PageForm, forms.Form):
-    """The metadata and the files of a deposition."""
-
     title = forms.CharField(max_length=1000, label="Title")
     description = forms.CharField(
         required=False, max_length=50_000, widget=forms.Textarea(attrs={"rows": 5})
@@ -67,8 +65,6 @@ class DepositionForm(PageForm, forms.Form):
 
 
 class ReasonForm(PageForm, forms.Form):
-    """The reason to reject a deposition or to withdraw a record."""
-
     reason = forms.CharField(max_length=MAX_REASON, label="Reason")
 
 

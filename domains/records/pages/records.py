@@ -19,7 +19,6 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 @require_safe
 @for_person
 def record(request: PersonRequest, id: int) -> HttpResponse:
-    """Show a record, its files and its deposition."""
     row = _visible(request, id)
     deposition = visible_depositions(request.user).filter(pk=row.deposition_id or 0).first()
     context = {

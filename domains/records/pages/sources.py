@@ -44,7 +44,6 @@ ACTIONS: dict[str, tuple[Callable[[int, User], object], str]] = {
 @require_safe
 @for_person
 def sources(request: PersonRequest) -> HttpResponse:
-    """List the sources by name."""
     _check(request, VIEW)
     rows = Source.objects.order_by("name")
     if after := request.GET.get("after", ""):

@@ -28,8 +28,6 @@ class PartOut(Out):
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The title of a record, and the most relevant parts of its description."""
-
     title: list[PartOut]
     description: list[PartOut]
 
@@ -48,7 +46,6 @@ WHERE r.id = ANY(%(ids)s)
 
 
 def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
-    """Return the snippets of these records, by id."""
     rows = query(
         _SNIPPETS,
         ids=list(ids),

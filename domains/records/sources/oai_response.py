@@ -43,8 +43,6 @@ class OaiRecord:
 
 @dataclass(slots=True)
 class OaiResponse:
-    """The parsed response of a repository."""
-
     values: dict[str, str] = field(default_factory=dict)
     """responseDate; for Identify also granularity, earliestDatestamp and deletedRecord."""
     records: list[OaiRecord] = field(default_factory=list)

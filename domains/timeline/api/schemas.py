@@ -19,8 +19,6 @@ def _measure(name: str, unit: str) -> Any:
 
 
 class RejectedOut(Out):
-    """One point of the file that was not accepted."""
-
     reason: str
     text: str
     member: str = ""

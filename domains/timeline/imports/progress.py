@@ -23,8 +23,6 @@ RUNNING = [state for state in State if state not in STYLES]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of the current step."""
-
     done: int
     """Finished part of `total`."""
     total: int
@@ -37,7 +35,6 @@ class Progress:
 
 
 def progress_of(row: Import, now: datetime) -> Progress:
-    """Return the progress of the import's current step."""
     if row.state == State.PARSING and row.parsing_since is not None:
         left = _seconds_left(row.bytes_read, row.size, row.parsing_since, now)
         return Progress(row.bytes_read, row.size, points_per_second(row, now), left)

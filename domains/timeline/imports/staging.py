@@ -57,7 +57,6 @@ def create_partition(import_id: int) -> None:
 
 
 def drop_partition(import_id: int) -> None:
-    """Drop the import's partition if it exists."""
     execute(f"DROP TABLE IF EXISTS {partition(import_id)}")
 
 

@@ -77,7 +77,6 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
 @require_GET
 @for_person
 def day_track(request: PersonRequest, day: str) -> HttpResponse:
-    """Return the lines of the day's tracks as JSON."""
     at = _date(day)
     within = _period(request, at, at)
     lines = []
@@ -91,7 +90,6 @@ def day_track(request: PersonRequest, day: str) -> HttpResponse:
 @require_GET
 @for_person
 def find_day(request: PersonRequest) -> HttpResponse:
-    """Redirect to the page of the day that the user entered."""
     return redirect("timeline:day", _date(request.GET.get("day", "")).isoformat())
 
 

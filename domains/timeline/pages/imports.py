@@ -95,7 +95,6 @@ def imports_list(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def one_import(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an import: its progress, numbers, track and days."""
     row = _own_import(request, id)
     context = {"row": row, "part": _part(request, row), "details": _details(request, row)}
     tiles = {"tiles": settings.TIMELINE_TILES_URL, "credit": settings.TIMELINE_TILES_CREDIT}
@@ -125,7 +124,6 @@ def import_track(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Promote or cancel an import."""
     if action not in DECISIONS:
         raise Http404
     row = _own_import(request, id)
@@ -224,7 +222,6 @@ def _details(request: PersonRequest, row: Import) -> str:
 
 
 def _shown(row: Import, now: Any) -> dict[str, Any]:
-    """Return the template context of one import."""
     return {
         "row": row,
         "state": Import.State(row.state).label.lower(),

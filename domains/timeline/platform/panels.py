@@ -54,7 +54,6 @@ class Imports(Panel):
 
 
 def _lines(rows: list[Import]) -> list[dict[str, Any]]:
-    """Return the table rows of these imports."""
     now, sizes = database_now(), inspection.staged_bytes(rows)
     return [
         {

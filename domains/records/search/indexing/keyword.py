@@ -64,7 +64,6 @@ class WordQuery:
     """The text search configurations of these languages."""
 
     def condition(self) -> Q:
-        """Return the condition on a KeywordEntry."""
         languages = [
             language for language, name in CONFIGURATION_OF.items() if name in self.configurations
         ]
@@ -111,5 +110,4 @@ def word_queries(text: str) -> list[WordQuery]:
 
 
 def any_of(queries: Sequence[WordQuery]) -> SearchQuery:
-    """Return a query that matches if at least one of these queries matches."""
     return reduce(or_, [each.query for each in queries])

@@ -64,7 +64,6 @@ def end_of_piece(after: int) -> int | None:
 
 
 def is_running(backend: str) -> bool:
-    """Whether jobs that index records again in this index are pending or running."""
     return bool(query(_RUNNING, handler=HANDLER, backend=backend)[0][0])
 
 

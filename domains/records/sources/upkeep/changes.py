@@ -13,11 +13,9 @@ from tailrace.domains.records.sources.requests import request_pull, sync_schedul
 from tailrace.domains.records.sources.upkeep.checks import problems
 from tailrace.jobs.operations import audit
 
-VIEW, ADD, CHANGE = (
-    "tailrace_records.view_source",
-    "tailrace_records.add_source",
-    "tailrace_records.change_source",
-)
+VIEW = "tailrace_records.view_source"
+ADD = "tailrace_records.add_source"
+CHANGE = "tailrace_records.change_source"
 MOST_SOURCES = 1000
 READ_FROM = ("kind", "url", "settings")
 """Fields whose change requires that the source is read from the beginning."""

@@ -26,8 +26,6 @@ GROUP BY wanted, state
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source with its schedule and its depositions."""
-
     source: Source
     next_pull_at: datetime | None = None
     """None: the source is paused."""

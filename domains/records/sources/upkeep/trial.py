@@ -46,8 +46,6 @@ class TriedProblemOut(Out):
 
 
 class TriedRecordOut(Out):
-    """A record that would be deposited."""
-
     identifier: str
     title: str
     is_deleted: bool

@@ -108,7 +108,6 @@ def _read_fully(file: Readable, size: int) -> bytes:
 
 
 def _unknown_format_message(head: bytes) -> str:
-    """Return the error message for a file that no format recognises."""
     lowered = head[:1000].lower()
     if not head.strip(b"\0"):
         return "The file is empty."

@@ -87,7 +87,6 @@ def _move_points(job: ClaimedJob, row: Import) -> None:
 
 
 def _blocks(row: Import) -> int:
-    """Return the number of blocks of the partition."""
     relation = f"'{staging.partition(row.pk)}'::regclass"
     [(blocks,)] = query(f"SELECT pg_relation_size({relation}) / current_setting('block_size')::int")
     return int(blocks)

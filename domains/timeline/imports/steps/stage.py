@@ -30,9 +30,6 @@ from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry
 from tailrace.web.accounts.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000
-TOO_MANY_POINTS = (
-    "The file has more points than may be imported: {} were read, the rest was ignored."
-)
 
 
 def stage(job: ClaimedJob, import_id: int) -> str:
@@ -94,7 +91,10 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
                 on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
             )  # fmt: skip
         except _TooManyPoints:
-            return TOO_MANY_POINTS.format(f"{most:,}")
+            return (
+                "The file has more points than may be imported:"
+                f" {most:,} were read, the rest was ignored."
+            )
         except FileError as error:
             return error.with_advice()
         size = file.seek(0, 2)  # size of the open file, even if it was deleted

@@ -131,7 +131,6 @@ class _Parser:
             return None
 
     def _parse(self, piece: bytes, final: bool) -> None:
-        """Parse the piece with expat."""
         self._fed += len(piece)
         try:
             self._expat.Parse(piece, final)
@@ -163,8 +162,9 @@ class _Parser:
             nonlocal depth, attributes, fields
             depth += 1
             clear_text()
-            if name not in names or depth > MAX_DEPTH:
-                self._check_depth(depth)
+            if depth > MAX_DEPTH:
+                raise self._error("The elements are nested too deep")
+            if name not in names:
                 _add_name(names, name)
             if names[name] == "":
                 attributes = attributes_of_element
@@ -228,10 +228,6 @@ class _Parser:
             line=error.lineno + self._passed_lines,
             offset=self._expat.ErrorByteIndex + self._passed,
         )
-
-    def _check_depth(self, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise self._error("The elements are nested too deep")
 
     def _error(self, message: str) -> FileError:
         return LimitExceeded(

@@ -53,8 +53,6 @@ class OwnTracks(Format):
 
 
 class _Lines:
-    """Reads the lines of a file in chunks."""
-
     def __init__(self, file: Readable) -> None:
         self.lines: list[bytes] = []
         self.number = 1
@@ -84,7 +82,7 @@ class _Lines:
             return self._error(LimitExceeded, f"A line is longer than {MAX_LINE:,} bytes")
         return None
 
-    def place(self, index: int) -> dict[str, int]:
+    def place(self, index: int) -> dict[str, Any]:
         """Return `line` and `offset` of a line, as arguments of `Tally.reject`."""
         before = sum(map(len, self.lines[:index])) + index
         return {"line": self.number + index, "offset": self.offset + before}
@@ -103,8 +101,7 @@ class _Lines:
         return None
 
     def _error(self, kind: type[FileError], message: str) -> FileError:
-        place = self.place(len(self.lines))
-        return kind(message, line=place["line"], offset=place["offset"])
+        return kind(message, **self.place(len(self.lines)))
 
 
 def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
@@ -143,7 +140,6 @@ def _points(lines: _Lines, tally: Tally) -> list[Point]:
 
 
 def read_location(message: dict[str, Any], received_at: str | None, collector: Collector) -> None:
-    """Add the point of a message of the type location."""
     measures = measures_in(message, _MEASURES)
     measures["speed"] = divided(measures["speed"], _KILOMETRES)
     time = message.get("tst", received_at)

@@ -38,8 +38,6 @@ _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
 class GpxText:
-    """Reads pieces of one file."""
-
     def __init__(self, latest: int) -> None:
         self._latest = latest
         self._pattern = _PLAIN

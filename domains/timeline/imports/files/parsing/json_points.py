@@ -57,7 +57,6 @@ class Collector:
             self.add_at(at, measures)
 
     def reject(self, reason: str, value: object) -> None:
-        """Count the point as rejected."""
         self.tally.reject(reason, value, **self.places(self.index))
 
     def add_at(self, at: tuple[int, int, int], measures: Mapping[str, object]) -> None:
@@ -68,7 +67,6 @@ class Collector:
 
 
 def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the measures in an object. `names` maps measures to keys of the object."""
     return {name: part(value, key) for name, key in names.items()}
 
 

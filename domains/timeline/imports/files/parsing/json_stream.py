@@ -120,7 +120,7 @@ class JsonStream:
         if self._position < len(self.text):
             raise self._malformed("Something follows the end of the JSON")
 
-    def place(self, position: int) -> dict[str, int]:
+    def place(self, position: int) -> dict[str, Any]:
         """Return the line (from 1) and byte offset in the file for a position in `text`."""
         before = self.text[:position]
         offset = self._offset + len(before.encode("utf-8", "surrogateescape"))
@@ -336,8 +336,7 @@ class JsonStream:
         return self._error(Malformed, message)
 
     def _error(self, kind: type[FileError], message: str) -> FileError:
-        place = self.place(self._position)
-        return kind(message, line=place["line"], offset=place["offset"])
+        return kind(message, **self.place(self._position))
 
 
 def _end_of_space(text: str, position: int) -> int:

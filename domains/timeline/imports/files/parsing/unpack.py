@@ -41,8 +41,6 @@ class Limits:
 
 @dataclass(frozen=True)
 class Member:
-    """A file in the upload."""
-
     name: str
     """Its path in the archive; "" if the upload is no zip archive."""
     file: Readable
