@@ -1,18 +1,21 @@
-"""Validate, approve and publish depositions, a hundred in one transaction."""
+"""Validate, approve and publish depositions, a hundred in one transaction; delete their files."""
 
 import json
 from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import transaction
+from pydantic import BaseModel
 
 from tailrace.db import clock
 from tailrace.db.prepared import query
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.db.sql.plans import unindexed
+from tailrace.domains.records.depositions.deletion import DELETE_FILES
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
 from tailrace.domains.records.depositions.metadata import Problem, problems_of
+from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.depositions.submit import OF_EVENTS
 from tailrace.domains.records.event_types import (
     SOURCE,
@@ -21,8 +24,9 @@ from tailrace.domains.records.event_types import (
     RecordPublished,
     ValidationCompleted,
 )
+from tailrace.domains.records.models import DepositionFile
 from tailrace.events.publish import NewEvent, Recorded, publish
-from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Retry, Skip
 
 _READ = f"""
 SELECT id, metadata::text FROM tailrace_records_deposition
@@ -188,3 +192,22 @@ class PublishRecord(Handler):
             [deposition for _id, _identifier, _version, deposition, *_rest in rows],
             {"superseded": "a newer version is published"},
         )
+
+
+class DeleteFiles(Handler):
+    """Delete these files, except files that belong to a deposition."""
+
+    name = DELETE_FILES
+    max_attempts = 10
+    backoff = Backoff(60, 300, 3600)
+
+    class Payload(BaseModel):
+        keys: list[str]
+
+    def handle(self, job: ClaimedJob) -> None:
+        keys = set(job.payload.keys)
+        keys -= set(DepositionFile.objects.filter(key__in=keys).values_list("key", flat=True))
+        if not keys:
+            raise Skip("all of these files belong to depositions")
+        if not files.delete(*keys):
+            raise Retry("the storage cannot delete files now")

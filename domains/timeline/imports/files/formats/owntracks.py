@@ -90,11 +90,8 @@ class _Lines:
     def _last(self) -> FileError | None:
         """Add the last line of the file, which may lack its line end, if it is complete. Return an
         error if it is not."""
-        match = _LINE.match(self._rest)
         try:
-            if match is None:
-                raise ValueError
-            _decode(match[3].decode())
+            _message(self._rest)
         except (ValueError, RecursionError):
             return self._error(Malformed, "The file ends in the middle of a line")
         self.lines.append(self._rest)
@@ -124,19 +121,23 @@ def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
 def _points(lines: _Lines, tally: Tally) -> list[Point]:
     collector = Collector(tally, lines.place)
     for collector.index, line in enumerate(lines.lines):
-        match = _LINE.match(line)
-        if match is None:
+        try:
+            received_at, message = _message(line)
+        except (ValueError, RecursionError):
             if line.strip():
                 collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
             continue
-        try:
-            message = _decode(match[3].decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
-            continue
         if message.get("_type") == "location":
-            read_location(message, match[1].decode("ascii", "replace"), collector)
+            read_location(message, received_at, collector)
     return collector.points
+
+
+def _message(line: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the time and the message of a line. Raises ValueError or RecursionError."""
+    match = _LINE.match(line)
+    if match is None:
+        raise ValueError("not a message")
+    return match[1].decode("ascii", "replace"), _decode(match[3].decode("utf-8", "replace"))
 
 
 def read_location(message: dict[str, Any], received_at: str | None, collector: Collector) -> None:
