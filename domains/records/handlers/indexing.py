@@ -128,7 +128,7 @@ class RemoveVectors(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
-        if index is None or not embedding_indexes.is_former(index):
+        if index is None or index not in embedding_indexes.former(at_once=True):
             raise Skip("the model is in use again, or was deleted")
         pgvector.drop_index(index)
         count = after = 0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tailrace.domains.timeline.imports.decisions import may_cancel, may_undo
 from tailrace.domains.timeline.imports.files.parsing.tally import counts_text
@@ -39,7 +39,8 @@ def progress_of(row: Import, now: datetime) -> Progress:
         left = _seconds_left(row.bytes_read, row.size, row.parsing_since, now)
         return Progress(row.bytes_read, row.size, points_per_second(row, now), left)
     if row.state == State.GRACE and row.promote_at is not None:
-        return Progress(0, 0, grace_left=minutes(row.promote_at - now))
+        seconds = max(0, round((row.promote_at - now).total_seconds()))
+        return Progress(0, 0, grace_left=f"{seconds // 60}:{seconds % 60:02d}")
     if row.state == State.PROMOTING:
         done = row.inserted + row.duplicates
         left = _seconds_left(done, row.staged, row.promotion_began_at, now)
@@ -68,12 +69,6 @@ def _seconds_left(done: int, total: int, since: datetime | None, now: datetime) 
 
 def _seconds(since: datetime, until: datetime) -> float:
     return max((until - since).total_seconds(), 0.001)
-
-
-def minutes(left: timedelta) -> str:
-    """Return a duration as `4:59`; a negative one as `0:00`."""
-    seconds = max(0, round(left.total_seconds()))
-    return f"{seconds // 60}:{seconds % 60:02d}"
 
 
 def actions_of(row: Import) -> list[str]:

@@ -132,8 +132,3 @@ def former(at_once: bool = False) -> list[EmbeddingIndex]:
     if current.completed_at + kept > database_now():
         return []
     return list(EmbeddingIndex.objects.filter(completed_at=None).order_by("pk"))
-
-
-def is_former(index: EmbeddingIndex) -> bool:
-    """Whether search does not use this model any more."""
-    return index in former(at_once=True)
