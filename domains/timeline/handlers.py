@@ -18,7 +18,7 @@ RETRY_SECONDS = 300
 
 
 class Persistent(Handler):
-    """A handler of work that no user does again."""
+    """A handler with many attempts, because no user repeats its work."""
 
     max_attempts = 12
     backoff = Backoff(2, 10, 60, 300)
