@@ -17,19 +17,14 @@ class BenchConfig(AppConfig):
 
 
 def set_record_batches(size: int) -> None:
-    from tailrace.domains.records.handlers import (
-        auto_approve_curation,
-        index_record,
-        publish_record,
-        validate_deposition,
-    )
+    from tailrace.domains.records.handlers import depositions, indexing
     from tailrace.domains.records.search.indexing.backends import IndexBackend, backends
 
     handlers = (
-        validate_deposition.ValidateDeposition,
-        auto_approve_curation.AutoApproveCuration,
-        publish_record.PublishRecord,
-        index_record.IndexRecord,
+        depositions.ValidateDeposition,
+        depositions.AutoApproveCuration,
+        depositions.PublishRecord,
+        indexing.IndexRecord,
     )
     backends_in_use: list[type[IndexBackend]] = [type(each) for each in backends().values()]
     for cls in (*handlers, *backends_in_use):

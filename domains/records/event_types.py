@@ -30,7 +30,6 @@ class SourceRequested(EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `source/7`."""
         return f"source/{payload['source']}"
 
 
@@ -65,7 +64,6 @@ class DepositionEvent(Subscribable, EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `deposition/7`."""
         return f"deposition/{payload['deposition']}"
 
     @classmethod
@@ -148,7 +146,6 @@ class RecordPublished(Subscribable, EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `record/7`."""
         return f"record/{payload['record']}"
 
     @classmethod

@@ -36,7 +36,6 @@ class TimelineEvent(EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `device/7`."""
         return f"{cls.about}/{payload[cls.key()]}"
 
     @classmethod
@@ -74,14 +73,9 @@ class ImportPromoted(TimelineEvent):
     @classmethod
     def new_event(cls, row: Import) -> NewEvent:
         """Return the event to publish when the import is promoted. An import has only one."""
-        payload = {
-            "import_id": row.pk,
-            "user_id": row.user_id,
-            "device_id": row.device_id,
-            "first_at": row.first_at,
-            "last_at": row.last_at,
-            "count": row.inserted,
-        }
+        names = ("user_id", "device_id", "first_at", "last_at")
+        payload = {name: getattr(row, name) for name in names}
+        payload |= {"import_id": row.pk, "count": row.inserted}
         source_id = f"import/{row.pk}/promoted"
         return NewEvent(cls, payload, source=SOURCE, source_id=source_id, actor="")
 

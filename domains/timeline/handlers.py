@@ -10,18 +10,23 @@ from tailrace.domains.timeline.imports.steps import promote, stage, undo
 from tailrace.domains.timeline.imports.steps.enrich import enrich
 from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.live import announce, places
-from tailrace.domains.timeline.points.places_of_photos import publish_places
+from tailrace.domains.timeline.points.positions import publish_places
 from tailrace.events.publish import Recorded
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
 
 RETRY_SECONDS = 300
 
 
-class ImportStep(Handler):
-    """A step of an import."""
+class Persistent(Handler):
+    """A handler with many attempts, because no user repeats its work."""
 
     max_attempts = 12
     backoff = Backoff(2, 10, 60, 300)
+
+
+class ImportStep(Persistent):
+    """A step of an import."""
+
     time_limit = 86_400
 
     class Payload(BaseModel):
@@ -68,31 +73,27 @@ class Undo(ImportStep):
         return undo.undo(job, job.payload.import_id)
 
 
-class AnnouncePoints(Handler):
+class DevicePayload(BaseModel):
+    device_id: int
+
+
+class AnnouncePoints(Persistent):
     """Publish one event for all points that a device sent within a few seconds."""
 
     name = announce.ANNOUNCE
     batch_size = 100
-    max_attempts = 12
-    backoff = Backoff(2, 10, 60, 300)
-
-    class Payload(BaseModel):
-        device_id: int
+    Payload = DevicePayload
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         announce.announce({job.payload.device_id for job in jobs})
 
 
-class NamePlaces(Handler):
+class NamePlaces(Persistent):
     """Geocode the new points of a device: find the nearest towns and the time zones."""
 
     name = places.NAME_PLACES
     fair = True
-    max_attempts = 12
-    backoff = Backoff(2, 10, 60, 300)
-
-    class Payload(BaseModel):
-        device_id: int
+    Payload = DevicePayload
 
     def handle(self, job: ClaimedJob) -> Any:
         return places.name_places(job, job.payload.device_id)
@@ -111,17 +112,15 @@ class LookUpPlaces(Handler):
         return str(event.raw_payload["user_id"])
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return the number of photos whose location is known."""
         if job.event is None:
             raise Skip("its event no longer exists")
         return {"places": publish_places(job.event)}
 
 
-class Discard(Handler):
+class Discard(Persistent):
     """Drop the staged points of an import and delete its file; retry until both are deleted."""
 
     name = queues.DISCARD
-    max_attempts = 12
     backoff = Backoff(2, 10, 60, 300, 3600)
 
     class Payload(BaseModel):

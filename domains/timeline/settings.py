@@ -45,5 +45,4 @@ class TimelineSettings(AppSettings):
     """attribution that the map shows for its tiles"""
 
     def storages(self) -> dict[str, Any]:
-        """Return the storage of the imported files."""
         return {"timeline": private_files(self.TIMELINE_FOLDER)}

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from tailrace.db.query import database_now
 from tailrace.domains.records.depositions.receive import receive
-from tailrace.domains.records.handlers.index_record import IndexRecord
+from tailrace.domains.records.handlers.indexing import IndexRecord
 from tailrace.domains.records.models import Source
 from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.domains.records.sources.fetch import origin

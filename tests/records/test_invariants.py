@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tailrace.domains.records.invariants.records import (
+from tailrace.domains.records.invariants import (
     DepositionsHaveAnEvent,
     PublishedAreIndexed,
     WithdrawnAreNotIndexed,

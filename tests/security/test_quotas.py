@@ -40,10 +40,10 @@ def test_a_user_got_any_number_of_photos(ann: Program, settings) -> None:
         (error,) = problem(answer, 409, "too-many")["errors"]
         assert error == {
             "pointer": f"#/{field}",
-            "detail": "you have 2 photos, the maximum (PHOTOS_MAX_PER_USER); delete some first",
+            "detail": "the maximum number of photos is 2 (PHOTOS_MAX_PER_USER); delete some first",
         }
     page = Visitor(ann.user).post("/photos/upload", {"file": BytesIO(file)})
-    assert "You have 2 photos, the maximum (PHOTOS_MAX_PER_USER)" in words(page)
+    assert "The maximum number of photos is 2 (PHOTOS_MAX_PER_USER)" in words(page)
     assert "You have 2 of 2 photos." in Visitor(ann.user).text("/photos/mine")
     assert send(ann, file, key="first").status_code == 200, "it is no new photo"
     assert ann.post("/photos", photo_json(1)).status_code == 200

@@ -128,13 +128,13 @@ def main() -> None:
         stage,
         undo,
     )
+    from tailrace.domains.timeline.imports.steps import runs as import_runs
     from tailrace.domains.timeline.points import geocoding
 
     settings.JOBS_WAKE = "inline"
-    stage.ROWS_PER_COMMIT, stage.REPORT_SECONDS = 200, 0
+    stage.ROWS_PER_COMMIT, import_runs.REPORT_SECONDS = 200, 0
     gpx.BATCH = 100
     promote.CHUNK = undo.CHUNK = 100
-    promote.REPORT_SECONDS = undo.REPORT_SECONDS = 0
     enrich.BATCH = 5
     if geocoding.is_available():  # its data is read once, not in each process
         list(geocoding.name_places([(0.0, 0.0)]))

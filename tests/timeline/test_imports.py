@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.imports import decisions
-from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.decisions import NotNow
 from tailrace.domains.timeline.imports.steps import promote
 from tailrace.domains.timeline.models import Device, Import, Point
 from tests.subscriptions.sample_domain import person

@@ -80,7 +80,7 @@ def test_what_is_wrong_with_an_upload_is_beside_its_field(ann: User, settings) -
         file = SimpleUploadedFile("a.gpx", gpx(track(3)))
         answer = browser.post("/timeline/imports", {"file": file})
         assert answer.status_code == status
-    assert "You have 1 unfinished imports, the maximum (IMPORT_MAX_UNFINISHED)" in words(answer)
+    assert "The maximum number of unfinished imports is 1 (IMPORT_MAX_UNFINISHED)" in words(answer)
     settings.IMPORT_MAX_MEGABYTES = 0
     file = SimpleUploadedFile("a.gpx", bytes(100_000))
     assert browser.post("/timeline/imports", {"file": file}).status_code == 413

@@ -6,7 +6,6 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.steps import enrich
@@ -91,17 +90,6 @@ def test_places_are_looked_up_in_pieces_and_once(run_imports, monkeypatch) -> No
     cells = Place.objects.filter(origin=row).order_by("cell_lat").values_list("cell_lat", flat=True)
     assert list(cells) == [5240 + 100 * n for n in range(9)]
     assert now(row).state == "completed"
-
-
-@pytest.mark.django_db
-def test_any_text_is_stored_as_it_is() -> None:
-    odd = "a\tb\\n\nc\r\\.\\N é"
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TEMP TABLE texts (text text) ON COMMIT DROP")
-        with cursor.copy("COPY texts FROM STDIN") as copy:
-            copy.write(f"{enrich._escaped(odd)}\n")
-        cursor.execute("SELECT text FROM texts")
-        assert cursor.fetchall() == [(odd,)]
 
 
 @pytest.mark.django_db

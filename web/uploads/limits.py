@@ -34,7 +34,7 @@ def check_count(field: str, count: int, noun: str, setting: str, advice: str = "
     """
     most = getattr(settings, setting)
     if most and count >= most:
-        message = f"you have {count:,} {noun}, the maximum ({setting})"
+        message = f"the maximum number of {noun} is {most:,} ({setting})"
         raise QuotaExceeded((field, f"{message}; {advice}" if advice else message))
 
 

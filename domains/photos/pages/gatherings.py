@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.web.pages import map
+from tailrace.web.pages import frame
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 
@@ -49,7 +49,7 @@ def gathering_photos(request: PersonRequest, id: int) -> HttpResponse:
 def _show_with_map(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
     tiles, credit = settings.PHOTOS_TILES_URL, settings.PHOTOS_TILES_CREDIT
     template = f"tailrace/photos/{name}.html"
-    return map.show_with_map(request, template, context, tiles=tiles, credit=credit)
+    return frame.show_with_map(request, template, context, tiles=tiles, credit=credit)
 
 
 def _list(request: PersonRequest) -> str:

@@ -1,24 +1,26 @@
 """Depositions in the API: submit, list, show, download a file, approve, reject."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.records.api.deposition_request import BODY, read_deposition
-from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
+from tailrace.domains.records.api.schemas import DepositionIn, DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
+from tailrace.domains.records.depositions.metadata import MAX_BYTES
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files as stored_files
-from tailrace.domains.records.models import Deposition, DepositionFile
+from tailrace.domains.records.models import Deposition
 from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, not_found
-from tailrace.web.uploads.api import upload_problems
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.requests import request_body
+from tailrace.web.uploads.api import FORM, json_body, openapi_body, upload_problems, validated
 from tailrace.web.uploads.download import download_response
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 
@@ -27,6 +29,18 @@ DEPOSIT = Needs(
     "records:deposit",
     files=lambda: (max_bytes("RECORDS_MAX_MEGABYTES") + MAX_FORM_BYTES, "RECORDS_MAX_MEGABYTES"),
     cost=UPLOAD_COST,
+)
+BODY = openapi_body(
+    {
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "string", "description": "`metadata` of the JSON body, as text"},
+            "identifier": {"type": "string"},
+            "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+        },
+        "required": ["metadata"],
+    },
+    DepositionIn,
 )
 CURATE = Needs("records:curate", decisions.CURATE)
 router = Router()
@@ -48,7 +62,7 @@ def submit_deposition(
     Jobs validate, approve, publish and index the deposition; get the deposition to see its state.
     Returns 201, or 200 if the deposition was sent before with the same `Idempotency-Key`.
     """
-    body, files = read_deposition(request)
+    body, files = _read_deposition(request)
     metadata = body.metadata.model_dump(exclude_unset=True)
     with upload_problems(), key_problems():
         result = receive(
@@ -89,39 +103,48 @@ def get_file(request: HttpRequest, id: int, file: int) -> FileResponse:
 )
 def approve_deposition(request: HttpRequest, id: int) -> DepositionOut:
     """Curators approve valid depositions of users if RECORDS_AUTO_APPROVE is off."""
-    user = caller(request).user
-    try:
-        return deposition_out(decisions.approve(_row(id).pk, user))
-    except DecisionRefused as error:
-        raise Problem(409, str(error)) from None
+    return _decide(id, lambda pk: decisions.approve(pk, caller(request).user))
 
 
 @router.post("/{int:id}/reject", auth=CURATE, response=DepositionOut, summary="Reject a deposition")
 def reject_deposition(request: HttpRequest, id: int, body: ReasonIn) -> DepositionOut:
     """Curators reject valid depositions. The depositor is notified of the reason."""
-    user = caller(request).user
+    return _decide(id, lambda pk: decisions.reject(pk, caller(request).user, body.reason))
+
+
+def _decide(id: int, decide: Callable[[int], Deposition]) -> DepositionOut:
+    row = find_row(Deposition.objects.all(), id, "deposition")
     try:
-        return deposition_out(decisions.reject(_row(id).pk, user, body.reason))
-    except DecisionRefused as error:
+        return deposition_out(decide(row.pk))
+    except decisions.DecisionRefused as error:
         raise Problem(409, str(error)) from None
-
-
-def _row(id: int) -> Deposition:
-    return find_row(Deposition.objects.all(), id, "deposition")
 
 
 def deposition_out(row: Deposition) -> DepositionOut:
     url = f"{settings.PUBLIC_URL}/api/records/depositions/{row.pk}"
-    computed: dict[str, Any] = {
-        "url": url,
-        "files": [_file_out(url, file) for file in row.files.all()],
-        "record": next((record.pk for record in row.records.all()), None),
-    }
-    names = DepositionOut.model_fields.keys() - computed.keys()
-    return DepositionOut(**computed, **{name: getattr(row, name) for name in names})
+    return DepositionOut.of(
+        row,
+        url=url,
+        files=[FileOut.of(file, url=f"{url}/files/{file.pk}") for file in row.files.all()],
+        record=next((record.pk for record in row.records.all()), None),
+    )
 
 
-def _file_out(url: str, file: DepositionFile) -> FileOut:
-    names = FileOut.model_fields.keys() - {"url"}
-    values = {name: getattr(file, name) for name in names}
-    return FileOut(url=f"{url}/files/{file.pk}", **values)
+def _read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFile]]:
+    """Return the fields and the files of the request. Raises Problem."""
+    if request.content_type == FORM:
+        names = set(request.FILES) - {"files"}
+        if names:
+            raise wrong_field(min(names), "send files in the field `files`")
+        text = request.POST.get("metadata", "").encode()
+        identifier = request.POST.get("identifier", "")
+        request_body.check_storable(identifier, "identifier")
+        values = {"metadata": _metadata(text), "identifier": identifier}
+        return validated(DepositionIn, values), request.FILES.getlist("files")
+    return json_body(request, DepositionIn), []
+
+
+def _metadata(text: bytes) -> Any:
+    if len(text) > MAX_BYTES:
+        raise Problem(413, f"the metadata has {len(text)} bytes; the limit is {MAX_BYTES}")
+    return request_body.parse(text)

@@ -1,7 +1,5 @@
 """Published records in the API: show, withdraw."""
 
-from typing import Any
-
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Router, Status
@@ -9,8 +7,6 @@ from ninja import Router, Status
 from tailrace.domains.records.api.depositions import deposition_out
 from tailrace.domains.records.api.schemas import DepositionOut, ReasonIn, RecordOut
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
-from tailrace.domains.records.models import Record
 from tailrace.domains.records.models.visibility import visible_records
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.problems import Problem, find_row, not_found
@@ -22,7 +18,8 @@ router = Router()
 @router.get("/{int:id}", auth=READ, response=RecordOut, summary="Get one record")
 def get_record(request: HttpRequest, id: int) -> RecordOut:
     """You can get open records and your own records."""
-    return record_out(find_row(visible_records(caller(request).user), id, "record"))
+    record = find_row(visible_records(caller(request).user), id, "record")
+    return RecordOut.of(record, url=f"{settings.PUBLIC_URL}/api/records/{record.pk}")
 
 
 @router.post(
@@ -39,12 +36,5 @@ def withdraw_record(request: HttpRequest, id: int, body: ReasonIn) -> Status[Dep
         raise not_found("record")
     try:
         return Status(202, deposition_out(decisions.withdraw(record, user, body.reason)))
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         raise Problem(409, str(error)) from None
-
-
-def record_out(record: Record) -> RecordOut:
-    """Return a record as the API shows it."""
-    values: dict[str, Any] = {"url": f"{settings.PUBLIC_URL}/api/records/{record.pk}"}
-    names = RecordOut.model_fields.keys() - values.keys()
-    return RecordOut(**values, **{name: getattr(record, name) for name in names})

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from tailrace.db.pagination import InvalidCursor, decode, encode
 from tailrace.domains.records.search import searching
 from tailrace.domains.records.search.searching import InvalidSearch, SearchUnavailable
-from tailrace.domains.records.search.snippets import Part
+from tailrace.domains.records.search.snippets import PartOut
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Cursor
 from tailrace.web.api.problems import Problem, wrong_parameter
@@ -35,12 +35,6 @@ class SearchQuery(BaseModel):
     ] = ""
     limit: Annotated[int, Field(ge=1, le=50, description="maximum number of items")] = 20
     cursor: Cursor = None
-
-
-class PartOut(Out):
-    text: str
-    """Plain text."""
-    is_match: bool
 
 
 class HitOut(Out):
@@ -91,18 +85,10 @@ def _offset(cursor: str | None) -> int:
 
 
 def _hit(hit: searching.Hit) -> HitOut:
-    record = hit.record
-    return HitOut(
-        id=record.pk,
-        url=f"{settings.PUBLIC_URL}/api/records/{record.pk}",
-        identifier=record.identifier,
-        title=_parts(hit.snippet.title),
-        snippet=_parts(hit.snippet.description),
-        creators=record.creators,
-        language=record.language,
+    return HitOut.of(
+        hit.record,
+        url=f"{settings.PUBLIC_URL}/api/records/{hit.record.pk}",
+        title=hit.snippet.title,
+        snippet=hit.snippet.description,
         places=hit.places,
     )
-
-
-def _parts(parts: list[Part]) -> list[PartOut]:
-    return [PartOut(text=part.text, is_match=part.is_match) for part in parts]

@@ -1,19 +1,17 @@
 """Sources in the API: list, add, change, try, pull, pause."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.records.api.source_schemas import (
+from tailrace.domains.records.api.schemas import (
     PullOut,
     SourceChangeIn,
     SourceIn,
     SourceOut,
     SourceTrialIn,
-    TrialOut,
 )
 from tailrace.domains.records.models import Source
 from tailrace.domains.records.sources.fetch import origin
@@ -46,14 +44,8 @@ def list_sources(request: HttpRequest, query: Query[PageParams]) -> Page[SourceO
 def make_source(request: HttpRequest, body: SourceIn) -> Status[SourceOut]:
     """The source is read when its cron expression says so. To read it now, pull it."""
     try:
-        row = changes.create_source(
-            caller(request).user,
-            name=body.name,
-            kind=body.kind,
-            url=body.address,
-            settings=body.settings,
-            cron=body.cron,
-        )
+        values = body.model_dump(exclude={"address"})
+        row = changes.create_source(caller(request).user, url=body.address, **values)
     except changes.InvalidSource as error:
         raise _invalid(error.problems) from None
     except changes.TooManySources as error:
@@ -61,8 +53,8 @@ def make_source(request: HttpRequest, body: SourceIn) -> Status[SourceOut]:
     return Status(201, _source_out(request, row))
 
 
-@router.post("/try", auth=TRY, response=TrialOut, summary="Try a source")
-def try_source(request: HttpRequest, body: SourceTrialIn) -> TrialOut:
+@router.post("/try", auth=TRY, response=trial.TrialOut, summary="Try a source")
+def try_source(request: HttpRequest, body: SourceTrialIn) -> trial.TrialOut:
     """Reads the first page of a source and returns the records that would be deposited.
 
     Nothing is stored. You need the permission to add or to change sources. The call takes up to 20
@@ -72,12 +64,11 @@ def try_source(request: HttpRequest, body: SourceTrialIn) -> TrialOut:
     if not (by.may(ADD) or by.may(CHANGE)):
         raise permission_missing(by.user, ADD)
     try:
-        result = trial.try_source(body.name, body.kind, body.address, body.settings)
+        return trial.try_source(body.name, body.kind, body.address, body.settings)
     except changes.InvalidSource as error:
         raise _invalid(error.problems) from None
     except trial.TooManyTrials as error:
         raise Problem(503, str(error), kind="busy", headers={"Retry-After": "10"}) from None
-    return TrialOut.model_validate(result)
 
 
 @router.get("/{int:id}", auth=READ, response=SourceOut, summary="Get one source")
@@ -143,15 +134,14 @@ def _source_out(request: HttpRequest, row: Source) -> SourceOut:
 def _status_out(status: SourceStatus, by: Caller) -> SourceOut:
     """Return a source. The address is complete only if the caller may change sources."""
     row = status.source
-    values: dict[str, Any] = {
-        "url": f"{settings.PUBLIC_URL}/api/records/sources/{row.pk}",
-        "address": row.url if by.may(CHANGE) else origin(row.url),
-        "next_pull_at": status.next_pull_at,
-        "late_seconds": status.late_seconds,
-        "depositions": status.depositions,
-    }
-    names = SourceOut.model_fields.keys() - values.keys()
-    return SourceOut(**values, **{name: getattr(row, name) for name in names})
+    return SourceOut.of(
+        row,
+        url=f"{settings.PUBLIC_URL}/api/records/sources/{row.pk}",
+        address=row.url if by.may(CHANGE) else origin(row.url),
+        next_pull_at=status.next_pull_at,
+        late_seconds=status.late_seconds,
+        depositions=status.depositions,
+    )
 
 
 def _invalid(problems: Mapping[str, str]) -> Problem:

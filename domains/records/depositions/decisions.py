@@ -4,7 +4,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.submit import Draft, submit
 from tailrace.domains.records.event_types import DepositionApproved, DepositionRejected
@@ -14,6 +13,10 @@ from tailrace.jobs.operations import audit
 CURATE = "tailrace_records.curate_deposition"
 MAX_REASON = 2000
 State = Deposition.State
+
+
+class DecisionRefused(Exception):
+    """The state of the deposition or record does not allow the action, or its reason is invalid."""
 
 
 def approve(id: int, by: User) -> Deposition:

@@ -42,7 +42,7 @@ def publish_about(
             },
             source=SOURCE,
             source_id=event_id(event_type, id),
-            cause_id=_cause_id(id, job_of) if job_of else cause_id,
+            cause_id=getattr(job_of[id].event, "id", None) if job_of else cause_id,
             actor=actor,
         )
         for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))
@@ -52,8 +52,3 @@ def publish_about(
 def event_id(event_type: type[DepositionEvent], deposition: int) -> str:
     """Return the source_id of the deposition's event of this type: `deposition/7/submitted`."""
     return f"deposition/{deposition}/{event_type.name.rpartition('_')[2]}"
-
-
-def _cause_id(id: int, job_of: JobOf) -> int | None:
-    event = job_of[id].event
-    return event.id if event else None

@@ -35,7 +35,6 @@ Problem = dict[str, str]
 
 
 def structural_problems(error: ValidationError) -> list[Problem]:
-    """Convert pydantic's errors to problems."""
     return [
         {
             "field": ".".join(str(part) for part in detail["loc"]) or "metadata",

@@ -1,4 +1,4 @@
-"""Harvest a source: read its pages from its cursor on."""
+"""Harvest a source: read its pages from its cursor on, on request or at its scheduled times."""
 
 import time
 from dataclasses import replace
@@ -17,6 +17,7 @@ from tailrace.domains.records.sources.formats import (
     UnknownFormat,
     find_format,
 )
+from tailrace.domains.records.sources.requests import NotActive, request_pull
 from tailrace.domains.records.sources.store import (
     ReadSource,
     SourceChanged,
@@ -36,6 +37,21 @@ TURN_SECONDS = 20.0
 """After this time, a job with more pages to read is snoozed, so that other jobs can run."""
 ERRORS_TO_FAIL = 6
 """Errors in a row after which the job fails. The source is read again at its next request."""
+
+
+class RequestSource(Handler):
+    """Request that a source is read. Each active source has a schedule of this handler."""
+
+    name = "records.request_source"
+
+    class Payload(BaseModel):
+        source: int
+
+    def handle(self, job: ClaimedJob) -> None:
+        try:
+            request_pull(job.payload.source)
+        except NotActive as error:
+            raise Skip(str(error)) from None
 
 
 class PullFromSource(Handler):

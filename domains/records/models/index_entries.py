@@ -8,8 +8,6 @@ from tailrace.domains.records.models.record import Record
 
 
 class KeywordEntry(models.Model):
-    """The entry of a record in the keyword index."""
-
     record = models.OneToOneField(
         Record, models.CASCADE, primary_key=True, related_name="keyword_entry"
     )

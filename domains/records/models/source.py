@@ -7,11 +7,6 @@ NAME = RegexValidator(
 )
 
 
-class SourceQuerySet(models.QuerySet["Source"]):
-    def active(self) -> "SourceQuerySet":
-        return self.filter(is_active=True)
-
-
 class Source(models.Model):
     """A repository or feed whose records are harvested, page by page, from a cursor on."""
 
@@ -47,8 +42,6 @@ class Source(models.Model):
         default="", blank=True, help_text="why its last page could not be read; empty: it could"
     )
     errors_in_row = models.IntegerField(default=0, db_default=0)
-
-    objects = SourceQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name

@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.depositions.events import event_id
 from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
 from tailrace.domains.records.depositions.storage import files
@@ -103,7 +102,6 @@ def deposition_file(request: PersonRequest, id: int, file: int) -> FileResponse:
 @require_POST
 @for_person
 def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Approve or reject a deposition, as a curator."""
     if action not in DECIDED or not request.user.has_perm(decisions.CURATE):
         raise Http404
     row = get_object_or_404(Deposition, pk=id)
@@ -114,7 +112,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
             form = ReasonForm(request.POST)
             reason = form.cleaned_data["reason"] if form.is_valid() else ""
             decisions.reject(row.pk, request.user, reason)
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         messages.error(request, f"Failed: {error}.")
     else:
         messages.success(request, f"Deposition {row.pk} is {DECIDED[action]}.")

@@ -25,8 +25,6 @@ class FilesField(forms.FileField):
 
 
 class DepositionForm(PageForm, forms.Form):
-    """The metadata and the files of a deposition."""
-
     title = forms.CharField(max_length=1000, label="Title")
     description = forms.CharField(
         required=False, max_length=50_000, widget=forms.Textarea(attrs={"rows": 5})
@@ -57,15 +55,9 @@ class DepositionForm(PageForm, forms.Form):
         return cls(initial=initial)
 
     def metadata(self) -> dict[str, Any]:
-        data = self.cleaned_data
-        return {
-            "title": data["title"],
-            "description": data["description"],
-            "creators": _parts(data["creators"].splitlines()),
-            "keywords": _parts(data["keywords"].split(",")),
-            "language": data["language"],
-            "access": data["access"],
-        }
+        data = {name: value for name, value in self.cleaned_data.items() if name != "file"}
+        creators = _parts(data["creators"].splitlines())
+        return {**data, "creators": creators, "keywords": _parts(data["keywords"].split(","))}
 
     def sent_files(self) -> list[UploadedFile]:
         files: list[UploadedFile] = self.cleaned_data["file"]
@@ -73,8 +65,6 @@ class DepositionForm(PageForm, forms.Form):
 
 
 class ReasonForm(PageForm, forms.Form):
-    """The reason to reject a deposition or to withdraw a record."""
-
     reason = forms.CharField(max_length=MAX_REASON, label="Reason")
 
 

@@ -16,7 +16,6 @@ ACTIONS = {"replay": upkeep.replay_failed, "reindex": upkeep.reindex_all}
 @require_safe
 @for_person
 def indexes(request: PersonRequest) -> HttpResponse:
-    """List the indexes with the numbers of their jobs."""
     _check(request)
     return show(request, "tailrace/records/indexes.html", {"indexes": upkeep.index_states()})
 

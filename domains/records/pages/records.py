@@ -6,7 +6,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import DecisionRefused
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.models.visibility import (
     visible_depositions,
@@ -20,7 +19,6 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 @require_safe
 @for_person
 def record(request: PersonRequest, id: int) -> HttpResponse:
-    """Show a record, its files and its deposition."""
     row = _visible(request, id)
     deposition = visible_depositions(request.user).filter(pk=row.deposition_id or 0).first()
     context = {
@@ -44,7 +42,7 @@ def withdraw(request: PersonRequest, id: int) -> HttpResponse:
     try:
         reason = form.cleaned_data["reason"] if form.is_valid() else ""
         deposition = decisions.withdraw(row, request.user, reason)
-    except DecisionRefused as error:
+    except decisions.DecisionRefused as error:
         messages.error(request, f"Not withdrawn: {error}.")
         return redirect("records:record", row.pk)
     messages.success(request, "The record is being withdrawn.")

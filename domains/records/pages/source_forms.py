@@ -72,7 +72,6 @@ class SourceForm(PageForm, forms.Form):
         return cleaned
 
     def values(self) -> dict[str, Any]:
-        """Return the arguments for `create_source` and `change_source`."""
         names = ("kind", "url", "settings", "cron")
         return {name: self.cleaned_data[name] for name in names}
 

@@ -1,8 +1,11 @@
 """The pages of sources: the list, each source with its state, and the form with its trial."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -30,13 +33,17 @@ from tailrace.web.pages.lists import live_response, render_live
 PAGE_SIZE = 50
 SECONDS, SECONDS_WHEN_DONE = 2, 30
 """Seconds between updates of the page, while the source has a job and otherwise."""
-ACTIONS = ("pull", "pause", "resume", "restart")
+ACTIONS: dict[str, tuple[Callable[[int, User], object], str]] = {
+    "pull": (changes.pull_now, "is being read"),
+    "restart": (changes.start_over, "is being read from the beginning"),
+    "pause": (partial(changes.set_active, is_active=False), "is paused"),
+    "resume": (partial(changes.set_active, is_active=True), "is active again"),
+}
 
 
 @require_safe
 @for_person
 def sources(request: PersonRequest) -> HttpResponse:
-    """List the sources by name."""
     _check(request, VIEW)
     rows = Source.objects.order_by("name")
     if after := request.GET.get("after", ""):
@@ -77,10 +84,13 @@ def change_source(request: PersonRequest, id: int, action: str) -> HttpResponse:
     row = _row(request, id)
     if action not in ACTIONS:
         raise Http404
+    change, message = ACTIONS[action]
     try:
-        messages.success(request, _perform(action, row, request))
+        change(row.pk, request.user)
     except NotActive as error:
         messages.error(request, f"Failed: {error}.")
+    else:
+        messages.success(request, f"{row} {message}.")
     return redirect("records:source", row.pk)
 
 
@@ -134,18 +144,6 @@ def _save(request: PersonRequest, form: SourceForm) -> Source:
         row = changes.change_source(form.source.pk, request.user, **form.values())
         messages.success(request, f"{row} was saved.")
     return row
-
-
-def _perform(action: str, row: Source, request: PersonRequest) -> str:
-    """Perform the action and return a message about it."""
-    if action == "pull":
-        changes.pull_now(row.pk, request.user)
-        return f"{row} is being read."
-    if action == "restart":
-        changes.start_over(row.pk, request.user)
-        return f"{row} is being read from the beginning."
-    changes.set_active(row.pk, request.user, action == "resume")
-    return f"{row} is {'active again' if action == 'resume' else 'paused'}."
 
 
 def _state(request: PersonRequest, row: Source) -> str:

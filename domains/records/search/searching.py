@@ -63,8 +63,6 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One page of results."""
-
     hits: list[Hit]
     has_more: bool
     left_out: list[str]

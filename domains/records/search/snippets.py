@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tailrace.db.query import query
-from tailrace.domains.records.search.indexing.text_languages import CONFIGURATION_OF
+from tailrace.domains.records.search.indexing.keyword import CONFIGURATION_OF
+from tailrace.web.api.schemas import Out
 
 MOST_READ = 10_000
 """Number of characters of a description in which words are searched."""
@@ -18,20 +19,17 @@ _BEGIN, _END = "\x02", "\x03"
 _MATCH = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a text that matches the search, or a part between matches."""
-
+class PartOut(Out):
     text: str
+    """Plain text."""
     is_match: bool
+    """Whether this part of a title or a description matches the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The title of a record, and the most relevant parts of its description."""
-
-    title: list[Part]
-    description: list[Part]
+    title: list[PartOut]
+    description: list[PartOut]
 
 
 _SNIPPETS = """
@@ -48,7 +46,6 @@ WHERE r.id = ANY(%(ids)s)
 
 
 def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
-    """Return the snippets of these records, by id."""
     rows = query(
         _SNIPPETS,
         ids=list(ids),
@@ -61,7 +58,9 @@ def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
     return {id: Snippet(_parts(title), _parts(description)) for id, title, description in rows}
 
 
-def _parts(marked: str) -> list[Part]:
+def _parts(marked: str) -> list[PartOut]:
     """Return the parts of a text with marks. Every second part was between marks."""
     pieces = _MATCH.split(marked)
-    return [Part(text, number % 2 == 1) for number, text in enumerate(pieces) if text]
+    return [
+        PartOut(text=text, is_match=number % 2 == 1) for number, text in enumerate(pieces) if text
+    ]

@@ -33,8 +33,6 @@ class HarvestedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a source's records."""
-
     cursor: Mapping[str, Any]
     """The argument for the next call, once these records are stored."""
     records: Sequence[HarvestedRecord] = ()
@@ -80,7 +78,6 @@ class SourceFormat(Described):
 
 @cache
 def formats() -> dict[str, SourceFormat]:
-    """Return an instance of each format, by name."""
     for module in pkgutil.iter_modules(sources.__path__, f"{sources.__name__}."):
         importlib.import_module(module.name)
     instances = {cls.name: cls() for cls in subclasses(SourceFormat) if cls.name}

@@ -46,16 +46,12 @@ class Item(BaseModel):
 
 
 class Feed(BaseModel):
-    """A page of the feed."""
-
     items: Annotated[list[Item], Field(max_length=MAX_ITEMS)]
     next: Annotated[str, Field(max_length=MAX_CURSOR, pattern=NO_NUL)] | None = None
     total: Annotated[int, Field(ge=0, lt=10**15)] | None = None
 
 
 class Cursor(BaseModel):
-    """The position in a feed."""
-
     next: str = ""
     """The feed's cursor of the next page; empty: the first page."""
     trail: TokenTrail = Field(default_factory=TokenTrail)

@@ -153,7 +153,6 @@ def _to_record(record: OaiRecord) -> HarvestedRecord:
 
 
 def _continued(at: Cursor, response: OaiResponse) -> Cursor:
-    """Return the cursor of the next page of this harvest."""
     empty_pages = 0 if response.records else at.empty_pages + 1
     if empty_pages > MAX_EMPTY_PAGES:
         message = f"sent {empty_pages} pages in a row without records but with a resumption token"

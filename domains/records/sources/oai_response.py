@@ -43,8 +43,6 @@ class OaiRecord:
 
 @dataclass(slots=True)
 class OaiResponse:
-    """The parsed response of a repository."""
-
     values: dict[str, str] = field(default_factory=dict)
     """responseDate; for Identify also granularity, earliestDatestamp and deletedRecord."""
     records: list[OaiRecord] = field(default_factory=list)
@@ -90,15 +88,12 @@ def parse_response(body: bytes) -> OaiResponse:
         raise BadPage("sent a web page (HTML), not OAI-PMH: check its address")
     try:
         return _parse(body)
+    except ParseError:
+        pass
+    try:
+        return _parse(_clean(body))
     except ParseError as error:
-        problem = error
-    cleaned = _clean(body)
-    if cleaned != body:
-        try:
-            return _parse(cleaned)
-        except ParseError as error:
-            problem = error
-    raise BadPage(_parse_problem(body, problem))
+        raise BadPage(_parse_problem(body, error)) from None
 
 
 def _parse(body: bytes) -> OaiResponse:

@@ -30,8 +30,6 @@ class SourceChanged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The result of storing a page."""
-
     submitted: int
     """Number of new depositions."""
     read: int

@@ -17,8 +17,6 @@ class EndlessList(Exception):
 
 
 class TokenTrail(BaseModel):
-    """The state of the cycle detection for one list."""
-
     pages: int = 0
     remembered: str = ""
     steps: int = 0

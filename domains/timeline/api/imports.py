@@ -8,7 +8,6 @@ from ninja import Query, Router, Status
 
 from tailrace.domains.timeline.api.schemas import ImportOut
 from tailrace.domains.timeline.imports import decisions
-from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
 from tailrace.web.api.auth import Needs, caller
@@ -91,15 +90,13 @@ def undo_import(request: HttpRequest, id: int) -> ImportOut:
 
 
 def import_out(row: Import) -> ImportOut:
-    computed = {
-        "url": f"{settings.PUBLIC_URL}/api/imports/{row.pk}",
-        "id": row.pk,
-        "device": row.device.name,
-        "rejected_by_reason": row.tally.get("rejected", {}),
-        "first_rejected": row.tally.get("first_rejected", []),
-    }
-    names = ImportOut.model_fields.keys() - computed.keys()
-    return ImportOut(**computed, **{name: getattr(row, name) for name in names})
+    return ImportOut.of(
+        row,
+        url=f"{settings.PUBLIC_URL}/api/imports/{row.pk}",
+        device=row.device.name,
+        rejected_by_reason=row.tally.get("rejected", {}),
+        first_rejected=row.tally.get("first_rejected", []),
+    )
 
 
 def _own_import(request: HttpRequest, id: int) -> Import:
@@ -110,5 +107,5 @@ def _own_import(request: HttpRequest, id: int) -> Import:
 def _decide(request: HttpRequest, id: int, decide: Callable[[int], Import]) -> ImportOut:
     try:
         return import_out(decide(_own_import(request, id).pk))
-    except NotNow as error:
+    except decisions.NotNow as error:
         raise Problem(409, str(error)) from None

@@ -47,12 +47,7 @@ def list_days(request: HttpRequest, query: Query[DaysQuery]) -> DaysOut:
     user = caller(request).user
     zone = zone_of(user)
     within = _period(request, query.first, query.last)
-    days = [
-        DayOut(
-            day=row.day.isoformat(), points=row.points, first_at=row.first_at, last_at=row.last_at
-        )
-        for row in days_of(user, within, zone)
-    ]
+    days = [DayOut.of(row, day=str(row.day)) for row in days_of(user, within, zone)]
     return DaysOut(time_zone=str(zone), days=days)
 
 
@@ -71,7 +66,12 @@ def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOu
     located = [(row.recorded_at, row.lat, row.lon) for row in shown]
     zones = time_zones_of(caller(request).user, located)
     return Page(
-        items=[_point(row, zone) for row, zone in zip(shown, zones, strict=True)],
+        items=[
+            PointOut.of(
+                row, device=row.device.name, lat=row.lat / 1e7, lon=row.lon / 1e7, time_zone=zone
+            )
+            for row, zone in zip(shown, zones, strict=True)
+        ],
         next=encode(offset + query.limit) if more else None,
     )
 
@@ -121,15 +121,3 @@ def _period(request: HttpRequest, first: date, last: date, parameter: str = "las
         return period(first, last, zone_of(caller(request).user))
     except ValueError as error:
         raise wrong_parameter(parameter, str(error)) from None
-
-
-def _point(row: Point, time_zone: str) -> PointOut:
-    same = {name: getattr(row, name) for name in ("altitude", "accuracy", "speed", "course")}
-    return PointOut(
-        device=row.device.name,
-        recorded_at=row.recorded_at,
-        lat=row.lat / 1e7,
-        lon=row.lon / 1e7,
-        time_zone=time_zone,
-        **same,
-    )

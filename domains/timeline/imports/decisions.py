@@ -10,9 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.timeline.imports import endings
-from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
+from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
 from tailrace.jobs.operations import cancel as jobs_cancel
@@ -31,6 +30,10 @@ CANCEL_ERRORS = {
 }
 
 
+class NotNow(Exception):
+    """The state of the import does not allow the decision; the message states the reason."""
+
+
 def cancel(import_id: int) -> Import:
     """Cancel an import before its promotion: no point of it reaches the timeline.
 
@@ -42,7 +45,7 @@ def cancel(import_id: int) -> Import:
             raise NotNow(CANCEL_ERRORS.get(State(row.state), BEING_PROMOTED))
         if row.job_id is not None:
             jobs_cancel.cancel([row.job_id], reason="the import was cancelled")
-        endings.end(row, State.CANCELLED)
+        cleanup.end(row, State.CANCELLED)
     return row
 
 

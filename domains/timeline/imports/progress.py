@@ -1,33 +1,28 @@
 """The progress of an import as pages show it: numbers, speed, time left and possible actions."""
 
+from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tailrace.domains.timeline.imports.decisions import may_cancel, may_undo
+from tailrace.domains.timeline.imports.files.parsing.tally import counts_text
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 
-SHOWN_STATES = {
+STYLES = {
     State.NEEDS_DECISION: "failed",
     State.FAILED: "failed",
     State.COMPLETED: "completed",
+    State.CANCELLED: "",
+    State.UNDONE: "",
 }
-RUNNING = (
-    State.RECEIVING,
-    State.QUEUED,
-    State.PARSING,
-    State.GRACE,
-    State.PROMOTING,
-    State.ENRICHING,
-    State.UNDOING,
-)
+"""Suffixes of CSS classes for states; others have the style of a running job."""
+RUNNING = [state for state in State if state not in STYLES]
 """States that end without a user's action. Pages reload every second during them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of the current step."""
-
     done: int
     """Finished part of `total`."""
     total: int
@@ -40,31 +35,40 @@ class Progress:
 
 
 def progress_of(row: Import, now: datetime) -> Progress:
-    """Return the progress of the import's current step."""
     if row.state == State.PARSING and row.parsing_since is not None:
-        seconds = max((now - row.parsing_since).total_seconds(), 0.001)
-        left = None
-        if row.bytes_read:
-            left = round(seconds * (row.size - row.bytes_read) / row.bytes_read)
-        return Progress(row.bytes_read, row.size, round(row.read / seconds), left)
+        left = _seconds_left(row.bytes_read, row.size, row.parsing_since, now)
+        return Progress(row.bytes_read, row.size, points_per_second(row, now), left)
     if row.state == State.GRACE and row.promote_at is not None:
-        return Progress(0, 0, grace_left=minutes(row.promote_at - now))
+        seconds = max(0, round((row.promote_at - now).total_seconds()))
+        return Progress(0, 0, grace_left=f"{seconds // 60}:{seconds % 60:02d}")
     if row.state == State.PROMOTING:
         done = row.inserted + row.duplicates
-        left = None
-        if done and row.promotion_began_at is not None:
-            seconds = max((now - row.promotion_began_at).total_seconds(), 0.001)
-            left = round(seconds * (row.staged - done) / done)
+        left = _seconds_left(done, row.staged, row.promotion_began_at, now)
         return Progress(done, row.staged, None, left)
     if row.state == State.UNDOING:
         return Progress(row.removed, row.inserted)
     return Progress(0, 0)
 
 
-def minutes(left: timedelta) -> str:
-    """Return a duration as `4:59`; a negative one as `0:00`."""
-    seconds = max(0, round(left.total_seconds()))
-    return f"{seconds // 60}:{seconds % 60:02d}"
+def points_per_second(row: Import, now: datetime) -> int | None:
+    """Return the speed of the import's parsing or promotion, also of a finished promotion; None if
+    neither has begun."""
+    if row.state == State.PARSING and row.parsing_since is not None:
+        return round(row.read / _seconds(row.parsing_since, now))
+    end = now if row.state == State.PROMOTING else row.promoted_at
+    if row.promotion_began_at is None or end is None:
+        return None
+    return round((row.inserted + row.duplicates) / _seconds(row.promotion_began_at, end))
+
+
+def _seconds_left(done: int, total: int, since: datetime | None, now: datetime) -> int | None:
+    if not done or since is None:
+        return None
+    return round(_seconds(since, now) * (total - done) / done)
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    return max((until - since).total_seconds(), 0.001)
 
 
 def actions_of(row: Import) -> list[str]:
@@ -77,14 +81,7 @@ def actions_of(row: Import) -> list[str]:
 
 def rejection_reasons(row: Import) -> str:
     """Return the reasons of rejected points, as ` (no time: 300, unparsable value: 12)`, or ""."""
-    reasons = sorted(row.tally.get("rejected", {}).items(), key=lambda item: -item[1])
-    if len(reasons) == 1:
-        return f" ({reasons[0][0]})"
-    return f" ({', '.join(f'{reason}: {count:,}' for reason, count in reasons)})" if reasons else ""
-
-
-def style_of(row: Import) -> str:
-    """Return the CSS class suffix for the colour of the import's state, or ""."""
-    if row.state in (State.CANCELLED, State.UNDONE):
-        return ""
-    return SHOWN_STATES.get(State(row.state), "running")
+    reasons = Counter(row.tally.get("rejected", {}))
+    if len(reasons) > 1:
+        return f" ({counts_text(reasons)})"
+    return "".join(f" ({reason})" for reason in reasons)

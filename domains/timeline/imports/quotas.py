@@ -15,8 +15,6 @@ from tailrace.web.uploads.errors import QuotaExceeded, UploadRejected
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much a user has stored."""
-
     bytes: int
     """Size of the stored files."""
     points: int

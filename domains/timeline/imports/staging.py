@@ -13,10 +13,10 @@ that `on_commit` recorded.
 import struct
 from collections.abc import Callable, Iterable
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.utils import CursorWrapper
 
+from tailrace.db.query import execute, query
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.points.points import Point
 
@@ -40,38 +40,30 @@ def partition(import_id: int) -> str:
     return f"{PARENT}_{import_id:d}"
 
 
-def create_partition(import_id: int, *, using: str = "default") -> None:
+def create_partition(import_id: int) -> None:
     """Create an empty partition for the import, or truncate its existing partition."""
     name = partition(import_id)
-    with transaction.atomic(using=using), connections[using].cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
-        if _exists(cursor, name):
-            cursor.execute(f"TRUNCATE {name}")
+    with transaction.atomic():
+        query("SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))", name=name)
+        if _exists(name):
+            execute(f"TRUNCATE {name}")
             return
         # ATTACH PARTITION takes a weaker lock on the parent than CREATE TABLE … PARTITION OF.
-        cursor.execute(
+        execute(
             f"CREATE UNLOGGED TABLE {name} (LIKE {PARENT},"
             f" CONSTRAINT {name}_import CHECK (import_id = {import_id:d}))"
         )
-        cursor.execute(
-            f"ALTER TABLE {PARENT} ATTACH PARTITION {name} FOR VALUES IN ({import_id:d})"
-        )
+        execute(f"ALTER TABLE {PARENT} ATTACH PARTITION {name} FOR VALUES IN ({import_id:d})")
 
 
-def drop_partition(import_id: int, *, using: str = "default") -> None:
-    """Drop the import's partition if it exists."""
-    with connections[using].cursor() as cursor:
-        cursor.execute(f"DROP TABLE IF EXISTS {partition(import_id)}")
+def drop_partition(import_id: int) -> None:
+    execute(f"DROP TABLE IF EXISTS {partition(import_id)}")
 
 
-def staged_count(import_id: int, *, using: str = "default") -> int:
+def staged_count(import_id: int) -> int:
     """Return the number of the import's staged points; 0 if it has no partition."""
     name = partition(import_id)
-    with connections[using].cursor() as cursor:
-        if not _exists(cursor, name):
-            return 0
-        cursor.execute(f"SELECT count(*) FROM {name}")
-        return int(cursor.fetchone()[0])
+    return int(query(f"SELECT count(*) FROM {name}")[0][0]) if _exists(name) else 0
 
 
 def stage(
@@ -94,35 +86,28 @@ def stage(
     """
     staged, rows = skip, 0
     packed: list[bytes] = []
-    error: FileError | None = None
 
     def commit() -> None:
+        nonlocal rows
         with transaction.atomic(using=connection.alias):
             _copy(connection, partition(import_id), packed)
             on_commit(staged)
+        packed.clear()
+        rows = 0
 
-    iterator = iter(batches)
-    ended = False
-    while not ended:
-        try:
-            batch = next(iterator, None)
-        except FileError as raised:
-            error, batch = raised, None
-        if batch is None:
-            ended = True
-        else:
-            passed = min(skip, len(batch))
-            skip -= passed
-            points = batch[passed:] if passed else batch
+    try:
+        for batch in batches:
+            points = batch[skip:]
+            skip -= len(batch) - len(points)
             packed.append(pack(import_id, points))
             rows += len(points)
             staged += len(points)
-        if rows >= rows_per_commit or ended:
-            commit()
-            packed.clear()
-            rows = 0
-    if error is not None:
-        raise error
+            if rows >= rows_per_commit:
+                commit()
+    except FileError:
+        commit()
+        raise
+    commit()
     return staged
 
 
@@ -168,6 +153,5 @@ def _copy(connection: BaseDatabaseWrapper, table: str, packed: list[bytes]) -> N
         copy.write(_TRAILER)
 
 
-def _exists(cursor: CursorWrapper, name: str) -> bool:
-    cursor.execute("SELECT to_regclass(%s)", [name])
-    return cursor.fetchone()[0] is not None
+def _exists(name: str) -> bool:
+    return query("SELECT to_regclass(%(name)s)", name=name)[0][0] is not None

@@ -1,9 +1,6 @@
 """Store points that a device sends. Points that `store` has committed survive a crash."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -16,44 +13,18 @@ from tailrace.domains.timeline.live.announce import APART, Stretch, collect
 from tailrace.domains.timeline.live.places import enqueue_naming
 from tailrace.domains.timeline.models import Device
 from tailrace.domains.timeline.models.place import CELL
-from tailrace.domains.timeline.points import points as numbers
 from tailrace.domains.timeline.points.points import Point
 from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads.errors import QuotaExceeded
 
-AHEAD = timedelta(days=1)
 
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The result of a request: inserted + duplicates + rejected = the number of points."""
-
-    inserted: int
-    duplicates: int
-    rejected: Counter[str] = field(default_factory=Counter)
-
-
-def store(
-    user: User, device_name: str, points: Iterable[Point], rejected: Counter[str] | None = None
-) -> Stored:
-    """Store points of the user's device, which is created if it does not exist.
-
-    `rejected` counts by reason the points that could not be parsed. Raises UploadRejected.
-    """
-    rejected = Counter(rejected or ())
-    latest = int((clock.now() + AHEAD).timestamp()) * numbers.SECOND
-    good: dict[tuple[int, int, int], Point] = {}
-    count = 0
-    for point in points:
-        if reason := numbers.fault(*point[:3], latest):
-            rejected[reason] += 1
-        else:
-            count += 1
-            good.setdefault(point[:3], point)
+def store(user: User, device_name: str, points: Sequence[Point]) -> int:
+    """Store valid points of the user's device, which is created if it does not exist; return how
+    many are new. Raises UploadRejected."""
+    once = {point[:3]: point for point in reversed(points)}
     with transaction.atomic():
         device = _device(user, device_name)
-        inserted = _insert(device, list(good.values())) if good else 0
-    return Stored(inserted, count - inserted, rejected)
+        return _insert(device, list(once.values())) if once else 0
 
 
 def _device(user: User, name: str) -> Device:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
@@ -12,11 +13,10 @@ from django.views.decorators.http import require_GET
 from tailrace.db import clock
 from tailrace.domains.timeline.imports.sample import segments, thinned
 from tailrace.domains.timeline.models import Device, Point
-from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.domains.timeline.points.days import Day, Period, days_of, newest_time, period
 from tailrace.domains.timeline.points.stretches import Stretch, stretches_of
 from tailrace.web.accounts.time_zones import zone_of
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, for_person, show, show_with_map
 
 MOST_READ = 100_000
 """Maximum points of a day that are read for a map."""
@@ -69,13 +69,13 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
         "following": at + timedelta(days=1),
         "devices": list(Device.objects.filter(user=request.user).order_by("name")),
     }
-    return show_with_map(request, "tailrace/timeline/day.html", context)
+    tiles = {"tiles": settings.TIMELINE_TILES_URL, "credit": settings.TIMELINE_TILES_CREDIT}
+    return show_with_map(request, "tailrace/timeline/day.html", context, **tiles)
 
 
 @require_GET
 @for_person
 def day_track(request: PersonRequest, day: str) -> HttpResponse:
-    """Return the lines of the day's tracks as JSON."""
     at = _date(day)
     within = _period(request, at, at)
     lines = []
@@ -89,7 +89,6 @@ def day_track(request: PersonRequest, day: str) -> HttpResponse:
 @require_GET
 @for_person
 def find_day(request: PersonRequest) -> HttpResponse:
-    """Redirect to the page of the day that the user entered."""
     return redirect("timeline:day", _date(request.GET.get("day", "")).isoformat())
 
 

@@ -1,6 +1,7 @@
-"""The pages of imports: the upload form, the history, and the progress of each import."""
+"""The pages of imports: the upload form, the history, and the progress and undo of each import."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from django import forms
@@ -9,28 +10,28 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import decisions, quotas
-from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.files.reading import labels_of
 from tailrace.domains.timeline.imports.progress import (
     RUNNING,
+    STYLES,
     actions_of,
     progress_of,
     rejection_reasons,
-    style_of,
 )
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.imports.sample import sample_of, segments
+from tailrace.domains.timeline.imports.steps.undo import points_by_day
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.web.accounts import budget
+from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
-from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.frame import PersonRequest, for_person, show, show_with_map
 from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
 from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 from tailrace.web.uploads.page import errors_in, upload_page
@@ -43,6 +44,9 @@ DECISIONS = {
     ),
 }
 SHOWN_REJECTED = 20
+MOST_DAYS = 60
+COUNT_COST = 5
+"""Number of ordinary requests that counting the points of an import counts as."""
 
 
 class UploadForm(PageForm, forms.Form):
@@ -89,10 +93,10 @@ def imports_list(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def one_import(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an import: its progress, numbers, track and days."""
     row = _own_import(request, id)
     context = {"row": row, "part": _part(request, row), "details": _details(request, row)}
-    return show_with_map(request, "tailrace/timeline/import.html", context)
+    tiles = {"tiles": settings.TIMELINE_TILES_URL, "credit": settings.TIMELINE_TILES_CREDIT}
+    return show_with_map(request, "tailrace/timeline/import.html", context, **tiles)
 
 
 @require_GET
@@ -118,18 +122,43 @@ def import_track(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Promote or cancel an import."""
     if action not in DECISIONS:
         raise Http404
     row = _own_import(request, id)
     call, message = DECISIONS[action]
     try:
         call(row.pk)
-    except NotNow as error:
+    except decisions.NotNow as error:
         messages.error(request, sentence(error))
     else:
         messages.success(request, message)
     return redirect("timeline:import", row.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def undo(request: PersonRequest, id: int) -> HttpResponse:
+    """GET: show how many points would be removed. POST: undo the import."""
+    row = _own_import(request, id)
+    try:
+        if request.method == "POST":
+            decisions.undo(row.pk)
+            messages.success(request, "The import is being undone. Its points are already hidden.")
+            return redirect("timeline:import", row.pk)
+        decisions.check_undo(row)
+    except decisions.NotNow as error:
+        messages.error(request, sentence(error))
+        return redirect("timeline:import", row.pk)
+    budget.spend(request.user.pk, cost=COUNT_COST)
+    days = points_by_day(row, zone_of(request.user))
+    context = {
+        "row": row,
+        "days": None if days is None else days[:MOST_DAYS],
+        "day_count": len(days or ()),
+        "points": row.inserted if days is None else sum(count for _, count in days),
+        "more": max(0, len(days or ()) - MOST_DAYS),
+    }
+    return show(request, "tailrace/timeline/undo.html", context)
 
 
 def _own_import(request: PersonRequest, id: int) -> Import:
@@ -178,7 +207,7 @@ def _details(request: PersonRequest, row: Import) -> str:
     context = {
         "row": row,
         "formats": labels_of(row.formats) if parsed else "",
-        "reasons": sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1]),
+        "reasons": Counter(tally.get("rejected", {})).most_common(),
         "first_rejected": tally.get("first_rejected", [])[:SHOWN_REJECTED],
         "skipped": tally.get("skipped_members", [])[:SHOWN_REJECTED],
         "days": row.days.get("newest", []) if parsed else [],
@@ -191,11 +220,10 @@ def _details(request: PersonRequest, row: Import) -> str:
 
 
 def _shown(row: Import, now: Any) -> dict[str, Any]:
-    """Return the template context of one import."""
     return {
         "row": row,
         "state": Import.State(row.state).label.lower(),
-        "style": style_of(row),
+        "style": STYLES.get(State(row.state), "running"),
         "progress": progress_of(row, now),
         "why": rejection_reasons(row),
         "may_undo": decisions.may_undo(row, now),

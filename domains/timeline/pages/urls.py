@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tailrace.domains.timeline.pages import days, imports, undo
+from tailrace.domains.timeline.pages import days, imports
 
 app_name = "timeline"
 urlpatterns = [
@@ -16,6 +16,6 @@ urlpatterns = [
     path("timeline/imports/<int:id>/part", imports.import_part, name="import_part"),
     path("timeline/imports/<int:id>/details", imports.import_details, name="import_details"),
     path("timeline/imports/<int:id>/track", imports.import_track, name="import_track"),
-    path("timeline/imports/<int:id>/undo", undo.undo, name="undo"),
+    path("timeline/imports/<int:id>/undo", imports.undo, name="undo"),
     path("timeline/imports/<int:id>/<str:action>", imports.decide, name="decide"),
 ]

@@ -10,6 +10,7 @@ from unfold.decorators import display
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports.files.parsing.file_errors import error_position
+from tailrace.domains.timeline.imports.progress import points_per_second
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.platform import inspection
 from tailrace.jobs.platform.admin import rendering
@@ -70,10 +71,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         line = {promotion.import_id: promotion for promotion in inspection.promotion_line()}
         for row in rows:
             row.promotion, row.staged_bytes = line.get(row.pk), sizes.get(row.pk)
-            row.job, row.points_per_second = (
-                jobs.get(row.pk),
-                inspection.points_per_second(row, now),
-            )
+            row.job, row.points_per_second = jobs.get(row.pk), points_per_second(row, now)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
@@ -115,9 +113,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="table")
     def staged_table(self, row: Any) -> str:
-        if row.staged_bytes is None:
-            return "–"
-        return filesizeformat(row.staged_bytes)
+        return "–" if row.staged_bytes is None else filesizeformat(row.staged_bytes)
 
     @display(description="points/s")
     def speed(self, row: Any) -> str:
@@ -125,9 +121,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="error at")
     def fault(self, row: Import) -> str:
-        if not row.error:
-            return "–"
-        return error_position(row.error) or "whole file"
+        return (error_position(row.error) or "whole file") if row.error else "–"
 
     @display(description="error")
     def error_text(self, row: Any) -> str:

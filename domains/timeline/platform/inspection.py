@@ -1,6 +1,7 @@
 """Data about imports for operators: waiting promotions, tables of staged points, and speeds. It
 contains no locations of users."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from tailrace.db.query import query
 from tailrace.domains.timeline.imports import staging
 from tailrace.domains.timeline.imports.queues import PROMOTE
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.models.location_import import STAGED, State
+from tailrace.domains.timeline.models.location_import import STAGED
 from tailrace.jobs.models import Job
 
 MOST_COUNTED = 1000
@@ -18,8 +19,6 @@ MOST_COUNTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """A running or waiting promotion."""
-
     import_id: int
     job_id: int
     running: bool
@@ -58,7 +57,6 @@ SELECT id, pg_total_relation_size(to_regclass(name)) FROM unnest(%(ids)s::bigint
 
 
 def staged_bytes(rows: Iterable[Import]) -> dict[int, int]:
-    """Return the sizes of these imports' tables of staged points in bytes, by import id."""
     ids = [row.pk for row in rows if row.state in STAGED]
     names = [staging.partition(id) for id in ids]
     return {id: size for id, size in query(_SIZES, ids=ids, names=names) if size is not None}
@@ -71,25 +69,8 @@ def jobs_of(rows: Iterable[Import]) -> dict[int, Job]:
     return {import_of[job.pk]: job for job in jobs}
 
 
-def points_per_second(row: Import, now: datetime) -> int | None:
-    """Return the speed of the import's parsing or promotion, also of a finished promotion; None if
-    neither has begun."""
-    if row.state == State.PARSING and row.parsing_since is not None:
-        return _rate(row.read, row.parsing_since, now)
-    end = now if row.state == State.PROMOTING else row.promoted_at
-    if row.promotion_began_at is None or end is None:
-        return None
-    return _rate(row.inserted + row.duplicates, row.promotion_began_at, end)
-
-
-def _rate(points: int, since: datetime, until: datetime) -> int:
-    return round(points / max((until - since).total_seconds(), 0.001))
-
-
-def rejected_positions(
-    tally: Mapping[str, Any], most: int = 10
-) -> list[tuple[str, int, list[str]]]:
-    """Return each reason with its number of rejected points, and the positions of up to `most` of
+def rejected_positions(tally: Mapping[str, Any]) -> list[tuple[str, int, list[str]]]:
+    """Return each reason with its number of rejected points, and the positions of up to ten of
     them in the file.
 
     The texts of the points, which may contain coordinates, and the names of files are omitted.
@@ -98,9 +79,9 @@ def rejected_positions(
     for item in tally.get("first_rejected", ()):
         position = next((f"{name} {item[name]:,}" for name in _POSITIONS if item.get(name)), "")
         first_positions = positions.setdefault(item["reason"], [])
-        if position and len(first_positions) < most:
+        if position and len(first_positions) < 10:
             first_positions.append(position)
-    counts = sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1])
+    counts = Counter(tally.get("rejected", {})).most_common()
     return [(reason, count, positions.get(reason, [])) for reason, count in counts]
 
 

@@ -4,25 +4,17 @@ from typing import Any, ClassVar
 
 from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports.files.parsing.file_errors import error_position
-from tailrace.domains.timeline.imports.progress import progress_of
+from tailrace.domains.timeline.imports.progress import points_per_second, progress_of
 from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.models.location_import import ENDED, State
 from tailrace.domains.timeline.platform import inspection
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_IMPORTS = 8
 MAX_COUNT = 10_000
-UNDER_WAY = (
-    State.QUEUED,
-    State.PARSING,
-    State.NEEDS_DECISION,
-    State.GRACE,
-    State.PROMOTING,
-    State.ENRICHING,
-    State.UNDOING,
-)
+UNDER_WAY = [state for state in State if state not in (State.RECEIVING, *ENDED)]
 
 _SIZES = """
 SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
@@ -62,7 +54,6 @@ class Imports(Panel):
 
 
 def _lines(rows: list[Import]) -> list[dict[str, Any]]:
-    """Return the table rows of these imports."""
     now, sizes = database_now(), inspection.staged_bytes(rows)
     return [
         {
@@ -70,7 +61,7 @@ def _lines(rows: list[Import]) -> list[dict[str, Any]]:
             "state": State(row.state).label.lower(),
             "position": error_position(row.error),
             "progress": progress_of(row, now),
-            "rate": inspection.points_per_second(row, now),
+            "rate": points_per_second(row, now),
             "bytes": sizes.get(row.pk),
         }
         for row in rows

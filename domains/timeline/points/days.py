@@ -18,8 +18,6 @@ MAX_DAYS = 366
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The number of points of one day, and their first and last time."""
-
     day: date
     points: int
     first_at: datetime

@@ -14,7 +14,6 @@ LINES = 500
 
 
 def gpx(device: str, points: Iterable[Point]) -> Iterator[str]:
-    """Yield a GPX 1.1 file with one track."""
     name = escape("".join(each for each in device if each.isprintable()))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield '<gpx version="1.1" creator="Tailrace" xmlns="http://www.topografix.com/GPX/1/1">\n'
@@ -24,7 +23,6 @@ def gpx(device: str, points: Iterable[Point]) -> Iterator[str]:
 
 
 def geojson(device: str, points: Iterable[Point]) -> Iterator[str]:
-    """Yield a GeoJSON file: a collection of points."""
     yield '{"type":"FeatureCollection","features":[\n'
     yield from _together(_separated(_feature(device, point) for point in points))
     yield "]}\n"

@@ -6,13 +6,19 @@ position is interpolated between them; otherwise it is the position of the one p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from django.db import transaction
 
 from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.domains.timeline.event_types import SOURCE, PlacesKnown
+from tailrace.events.privacy.erase import erase
+from tailrace.events.publish import NewEvent, Recorded, publish
 
 MAX_TIMES = 100
+LONGEST_GAP = 86_400
+"""Maximum seconds between a photo and a point."""
 WORST_ACCURACY = 200
 """Metres; less accurate points are ignored."""
 POINTS_LOOKED_AT = 100
@@ -22,12 +28,8 @@ _DEGREES = 1e7
 _CIRCLE = 360 * 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    at: datetime
-    lon: int
-    lat: int
-
+_Point = tuple[datetime, int, int]
+"""Time, longitude, latitude."""
 
 _SIDE = """
   SELECT recorded_at, lon, lat FROM (
@@ -77,25 +79,37 @@ def positions_at(
     )
     nearest: dict[int, tuple[float, list[_Point]]] = {}
     for key, *columns in rows:
-        points = [_Point(*side) for side in (columns[:3], columns[3:]) if side[0] is not None]
-        distance = min(_seconds(point, times[key]) for point in points)
+        sides = (columns[:3], columns[3:])
+        points = [(at, lon, lat) for at, lon, lat in sides if at is not None]
+        distance = min(abs((at - times[key]).total_seconds()) for at, _, _ in points)
         if key not in nearest or distance < nearest[key][0]:
             nearest[key] = distance, points
     return {key: _position(points, times[key]) for key, (_, points) in nearest.items()}
 
 
-def _seconds(point: _Point, at: datetime) -> float:
-    return abs((point.at - at).total_seconds())
-
-
 def _position(points: Sequence[_Point], at: datetime) -> tuple[float, float]:
     """Return the position at this time, interpolated between the first and the last point."""
-    first, last = points[0], points[-1]
-    duration = (last.at - first.at).total_seconds()
-    part = (at - first.at).total_seconds() / duration if duration else 0.0
-    east = last.lon - first.lon
+    (first_at, first_lon, first_lat), (last_at, last_lon, last_lat) = points[0], points[-1]
+    duration = last_at - first_at
+    part = (at - first_at) / duration if duration else 0.0
+    east = last_lon - first_lon
     if abs(east) > _CIRCLE / 2:  # across the 180th meridian
         east -= _CIRCLE if east > 0 else -_CIRCLE
-    lon = first.lon + part * east
+    lon = first_lon + part * east
     lon = (lon + _CIRCLE / 2) % _CIRCLE - _CIRCLE / 2 if abs(lon) > _CIRCLE / 2 else lon
-    return (first.lat + part * (last.lat - first.lat)) / _DEGREES, lon / _DEGREES
+    return (first_lat + part * (last_lat - first_lat)) / _DEGREES, lon / _DEGREES
+
+
+def publish_places(request: Recorded) -> int:
+    """Publish where the user was when the photos of the request were taken; return how many
+    locations are known. The photos are erased from the request."""
+    payload = request.payload
+    times = {photo.photo: photo.taken_at for photo in payload.photos}
+    positions = positions_at(payload.user_id, times, min(payload.within_seconds, LONGEST_GAP))
+    places = [{"photo": id, "lat": lat, "lon": lon} for id, (lat, lon) in positions.items()]
+    with transaction.atomic():
+        if places:
+            event = {"user_id": payload.user_id, "places": places}
+            publish(NewEvent(PlacesKnown, event, source=SOURCE, actor=""))
+        erase(request.source, [request.source_id], keep=["user_id"])
+    return len(places)

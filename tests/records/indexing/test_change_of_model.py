@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from tailrace.db.query import execute, query
-from tailrace.domains.records.invariants import models
+from tailrace.domains.records import invariants
 from tailrace.domains.records.models import EmbeddingIndex, KeywordEntry, Record, VectorEntry
 from tailrace.domains.records.models.visibility import visible_records
 from tailrace.domains.records.search.indexing import embedding_indexes, pgvector, reindexing
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> str:
 @pytest.fixture
 def _records(db: None) -> None:
     backends()["vector"].index([record(FIRST), record(SECOND)])
-    check(models.RecordsByConfiguredModel())
+    check(invariants.RecordsByConfiguredModel())
 
 
 def check(invariant: Invariant) -> int:
@@ -58,7 +58,7 @@ def test_search_changes_to_the_new_model_when_it_has_all_records(
     assert used() == "hashing:256"
     clock.step(600)
     settings.RECORDS_MODEL = folder
-    invariant = models.RecordsByConfiguredModel()
+    invariant = invariants.RecordsByConfiguredModel()
     assert check(invariant)
     assert used() == "hashing:256"
     assert search("river water levels") == [FIRST]  # not by the new one: it has nothing
@@ -90,7 +90,7 @@ def test_vectors_of_the_former_model_go_a_day_later(
 ) -> None:
     clock.step(600)
     settings.RECORDS_MODEL = "hashing:64"
-    removal, invariant = models.FormerVectorsAreDeleted(), models.RecordsByConfiguredModel()
+    removal, invariant = invariants.FormerVectorsAreDeleted(), invariants.RecordsByConfiguredModel()
     check(invariant)
     assert not check(removal)
     run_jobs()
@@ -148,7 +148,7 @@ def test_many_vectors_get_an_index_that_answers_a_search(
     run_jobs: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backends()["vector"].index([record(FIRST), record(SECOND)])
-    invariant = models.VectorsHaveTheirIndex()
+    invariant = invariants.VectorsHaveTheirIndex()
     assert not check(invariant)  # there are few
     monkeypatch.setattr(pgvector, "INDEXED_FROM", 2)
     assert check(invariant)

@@ -14,7 +14,7 @@ from tailrace.domains.records.search.searching import (
     SearchUnavailable,
     search,
 )
-from tailrace.domains.records.search.snippets import Part
+from tailrace.domains.records.search.snippets import PartOut
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 
@@ -73,7 +73,7 @@ def test_words_that_match_are_marked_in_plain_text(ann: User) -> None:
         description="<script>alert(1)</script> " + "nothing " * 500 + "a map & the river's bank",
     )
     [hit] = search(ann, "river map").hits
-    assert Part("rivers", True) in hit.snippet.title
+    assert PartOut(text="rivers", is_match=True) in hit.snippet.title
     marked = [part.text for part in hit.snippet.description if part.is_match]
     assert marked == ["map", "river"]
     assert "\x02" not in str(hit.snippet)

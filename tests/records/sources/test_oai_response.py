@@ -3,9 +3,8 @@
 import pytest
 
 from tailrace.domains.records.sources import oai_response
-from tailrace.domains.records.sources.dublin_core import to_metadata
+from tailrace.domains.records.sources.dublin_core import language_code, to_metadata
 from tailrace.domains.records.sources.formats import BadPage
-from tailrace.domains.records.sources.languages import language_code
 from tailrace.domains.records.sources.oai_response import parse_datestamp, parse_response
 from tailrace.domains.records.sources.token_trail import MAX_PAGES, EndlessList, TokenTrail
 

@@ -8,8 +8,7 @@ import pytest
 from django.db import connection
 
 from tailrace.db.query import execute
-from tailrace.domains.records.handlers.pull_from_source import ERRORS_TO_FAIL
-from tailrace.domains.records.handlers.request_source import RequestSource
+from tailrace.domains.records.handlers.pull_from_source import ERRORS_TO_FAIL, RequestSource
 from tailrace.domains.records.models import Deposition, Source
 from tailrace.domains.records.sources import fetch
 from tailrace.domains.records.sources.formats import HarvestedRecord, Page

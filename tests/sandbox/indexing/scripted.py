@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
-from tailrace.domains.records.handlers.index_record import IndexRecord
+from tailrace.domains.records.handlers.indexing import IndexRecord
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.search.indexing.backends import IndexBackend
 from tests.sandbox.models import Effect

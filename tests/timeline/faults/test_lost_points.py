@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from tailrace.db.query import execute
 from tailrace.domains.timeline.imports import decisions, quotas, staging
-from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.decisions import NotNow
 from tailrace.domains.timeline.imports.progress import actions_of
 from tailrace.domains.timeline.models import Import
 from tailrace.jobs.models import Job

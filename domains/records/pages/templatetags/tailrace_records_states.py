@@ -41,7 +41,6 @@ def source_style(source: Source) -> str:
 
 @register.filter
 def source_format(kind: str) -> str:
-    """Return the label of a format of sources."""
     return formats()[kind].label if kind in formats() else kind
 
 

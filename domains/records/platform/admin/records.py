@@ -22,8 +22,6 @@ COLOURS = {
 
 @admin.register(Deposition)
 class DepositionAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Depositions, newest first, with a search by id."""
-
     list_display = ("id", "identifier", "source", "submitted_by", "shown_state", "submitted")
     list_select_related = ("source", "submitted_by")
     list_filter = (StateFilter,)
@@ -59,8 +57,6 @@ class DepositionAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin
 
 @admin.register(Record)
 class RecordAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Records, newest first, with a search by id."""
-
     list_display = ("id", "title", "version", "access", "is_deleted", "published")
     published = rendering.time_column("published_at")
     fieldsets = (

@@ -77,10 +77,8 @@ class SourceAdmin(ModelAdmin):
     form = SourceForm
     list_display = ("name", "kind", "is_active", "state", "progress", "last_read", "completed")
     actions = ("pull_now", "start_over")
-    last_read, completed = (
-        rendering.time_column("last_read_at"),
-        rendering.time_column("completed_at"),
-    )
+    last_read = rendering.time_column("last_read_at")
+    completed = rendering.time_column("completed_at")
     readonly_fields = ("state", "progress", "last_read", "completed", "problem")
     fieldsets = (
         (None, {"fields": ("name", ("kind", "url"), "settings", ("cron", "is_active"))}),

@@ -1,5 +1,7 @@
 """Run a BERT model with numpy, from weights in the safetensors format."""
 
+import json
+import mmap
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tailrace.domains.records.search.embeddings.model import ModelUnusable
-from tailrace.domains.records.search.embeddings.safetensors import read_tensors
 
 Array = Any
+MOST_HEADER = 10_000_000
+_TYPES = {"F32": "<f4", "F16": "<f2"}
 
 
 class Bert:
@@ -27,7 +30,7 @@ class Bert:
                     f"{file.parent / 'config.json'}: {key} is {config[key]!r}, but with"
                     f" safetensors only {value!r} is supported: export the model to onnx/model.onnx"
                 )
-        tensors = read_tensors(file)
+        tensors = _tensors(file)
         self._weights = {name.removeprefix("bert."): value for name, value in tensors.items()}
         self._heads = int(config.get("num_attention_heads", 0))
         self._layers = int(config.get("num_hidden_layers", 0))
@@ -98,3 +101,37 @@ def _gelu(values: Array) -> Array:
         series = series * t + np.float32(factor)
     error = 1 - series * t * np.exp(-scaled * scaled)
     return values * np.float32(0.5) * (1 + np.copysign(error, values))
+
+
+def _tensors(file: Path) -> dict[str, Any]:
+    """Return the tensors in a file by name, as float32 arrays. Raises ModelUnusable.
+
+    Aligned float32 tensors are memory-mapped, so processes share them.
+    """
+    try:
+        with file.open("rb") as content:
+            data = mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
+        size = int.from_bytes(data[:8], "little")
+        if size > MOST_HEADER:
+            raise ValueError(f"its header would have {size:,} bytes")
+        header = json.loads(data[8 : 8 + size])
+        header.pop("__metadata__", None)
+        body = memoryview(data)[8 + size :]
+        return {name: _tensor(name, entry, body) for name, entry in header.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelUnusable(
+            f"{file} cannot be read as safetensors: {str(error)[:200]}; copy it again"
+        ) from None
+
+
+def _tensor(name: str, entry: dict[str, Any], body: memoryview) -> Any:
+    begin, end = entry["data_offsets"]
+    if not 0 <= begin <= end <= len(body):
+        raise ValueError(f"{name} ends at byte {end:,} of {len(body):,}: the file is cut off")
+    if entry["dtype"] == "I64":  # positions of tokens, which are computed instead
+        return None
+    if entry["dtype"] not in _TYPES:
+        raise ValueError(f"{name} has the type {entry['dtype']}; only F32 and F16 are supported")
+    values = np.frombuffer(body[begin:end], dtype=_TYPES[entry["dtype"]])
+    values = np.require(values, np.float32, "A")  # unaligned arrays are 50 times slower
+    return values.reshape(entry["shape"])

@@ -3,7 +3,7 @@
 After a change of RECORDS_MODEL:
 
     the former model is complete: search uses it; both models index new records
-        │ the new model indexes all records, a thousand per job (handlers/reindex.py)
+        │ the new model indexes all records, a thousand per job (records.reindex)
         ▼
     the new model is complete, and the former one is not any more: search uses the new model
         │ a day later, so that RECORDS_MODEL can be changed back quickly
@@ -49,6 +49,10 @@ WHERE NOT r.is_deleted AND r.published_at < {LATE} AND NOT EXISTS (
   WHERE v.record_id = r.id AND v.model = %(model)s AND v.model_version = %(model_version)s
     AND v.version >= r.version)
 LIMIT %(limit)s
+"""
+_DELETE = """
+DELETE FROM tailrace_records_vectorentry WHERE record_id > %(after)s AND record_id <= %(until)s
+  AND model = %(model)s AND model_version = %(model_version)s
 """
 
 
@@ -108,6 +112,13 @@ def complete(index: EmbeddingIndex) -> None:
     log.info("records.model_complete", model=str(index))
 
 
+def delete_vectors(index: EmbeddingIndex, after: int, until: int) -> int:
+    """Delete the vectors of records with ids greater than `after`, up to `until`; return how
+    many."""
+    key = {"model": index.model, "model_version": index.model_version}
+    return execute(_DELETE, after=after, until=until, **key)
+
+
 def former(at_once: bool = False) -> list[EmbeddingIndex]:
     """Return the former models whose vectors can be deleted.
 
@@ -121,8 +132,3 @@ def former(at_once: bool = False) -> list[EmbeddingIndex]:
     if current.completed_at + kept > database_now():
         return []
     return list(EmbeddingIndex.objects.filter(completed_at=None).order_by("pk"))
-
-
-def is_former(index: EmbeddingIndex) -> bool:
-    """Whether search does not use this model any more."""
-    return index in former(at_once=True)

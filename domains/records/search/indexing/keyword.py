@@ -10,12 +10,22 @@ from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, Q, QuerySet
 
 from tailrace.db import prepared
-from tailrace.db.query import execute, query
+from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.records.models import KeywordEntry, Record
 from tailrace.domains.records.search.indexing.backends import LATE_FLUSH, IndexBackend
-from tailrace.domains.records.search.indexing.text_languages import CONFIGURATION_OF, NAMES, SIMPLE
 
+SIMPLE = "simple"
+"""The configuration for unknown and unsupported languages. It does not normalise word forms."""
+CONFIGURATION_OF = {
+    "ar": "arabic", "ca": "catalan", "da": "danish", "de": "german", "el": "greek",
+    "en": "english", "es": "spanish", "eu": "basque", "fi": "finnish", "fr": "french",
+    "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian",
+    "it": "italian", "lt": "lithuanian", "nb": "norwegian", "ne": "nepali", "nl": "dutch",
+    "nn": "norwegian", "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian",
+    "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+NAMES = sorted({SIMPLE, *CONFIGURATION_OF.values()})
 MOST_RANKED = 5000
 """Maximum number of matches that are ranked. Ranking all matches of a common word takes seconds."""
 _SHORTER_FIRST = 1
@@ -54,7 +64,6 @@ class WordQuery:
     """The text search configurations of these languages."""
 
     def condition(self) -> Q:
-        """Return the condition on a KeywordEntry."""
         languages = [
             language for language, name in CONFIGURATION_OF.items() if name in self.configurations
         ]
@@ -76,10 +85,7 @@ class KeywordIndex(IndexBackend):
         prepared.query(_INDEX, ids=number_array(ids), configurations=json.dumps(CONFIGURATION_OF))
 
     def remove(self, ids: Collection[int]) -> None:
-        execute(
-            "DELETE FROM tailrace_records_keywordentry WHERE record_id = ANY(%(ids)s)",
-            ids=list(ids),
-        )
+        KeywordEntry.objects.filter(record__in=ids).delete()
 
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
         queries = word_queries(text)
@@ -104,5 +110,4 @@ def word_queries(text: str) -> list[WordQuery]:
 
 
 def any_of(queries: Sequence[WordQuery]) -> SearchQuery:
-    """Return a query that matches if at least one of these queries matches."""
     return reduce(or_, [each.query for each in queries])

@@ -34,7 +34,6 @@ def version() -> list[int] | None:
 
 
 def name_of(index: EmbeddingIndex) -> str:
-    """Return the name of the HNSW index of a model's vectors."""
     return f"records_vector_entry_hnsw_{index.pk}"
 
 
@@ -59,7 +58,6 @@ def build_index(index: EmbeddingIndex) -> None:
 
 
 def statement_of(index: EmbeddingIndex) -> sql.Composed:
-    """Return the statement that creates the index of a model's vectors."""
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON tailrace_records_vectorentry"
         " USING hnsw ((embedding::vector({dimensions})) vector_cosine_ops)"

@@ -22,6 +22,11 @@ ORDER BY 1
 """
 
 
+_END = """
+SELECT max(id) FROM (
+  SELECT id FROM tailrace_records_record WHERE id > %(after)s ORDER BY id LIMIT %(piece)s) piece
+"""
+
 # One subquery per state, as each state has a partial index; so finished jobs are not read.
 _RUNNING = """
 SELECT EXISTS (SELECT FROM tailrace_jobs_job
@@ -52,8 +57,13 @@ def reindex(backend: str) -> int:
     )
 
 
+def end_of_piece(after: int) -> int | None:
+    """Return the id of the last of the next thousand records after this id; None after the last."""
+    [(until,)] = query(_END, after=after, piece=PIECE)
+    return until
+
+
 def is_running(backend: str) -> bool:
-    """Whether jobs that index records again in this index are pending or running."""
     return bool(query(_RUNNING, handler=HANDLER, backend=backend)[0][0])
 
 

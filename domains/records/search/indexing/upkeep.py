@@ -41,7 +41,6 @@ FROM unnest(%(keys)s::text[]) AS key
 
 
 def index_states() -> list[IndexState]:
-    """Return all indexes with the numbers of their pending and failed jobs."""
     rows = query(_COUNTS, handler=INDEX_RECORD, keys=list(backends()), limit=MAX_COUNT)
     counts = {key: (pending, failed) for key, pending, failed in rows}
     return [

@@ -13,7 +13,7 @@ from django.db.models import F, FloatField, Func, QuerySet, Value
 from django.db.models.functions import Cast
 
 from tailrace.db import prepared
-from tailrace.db.query import execute, query
+from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.records.models import Record, VectorEntry
 from tailrace.domains.records.search.embeddings.loaded import configured
@@ -87,9 +87,7 @@ class VectorIndex(IndexBackend):
             _index(records, model)
 
     def remove(self, ids: Collection[int]) -> None:
-        execute(
-            "DELETE FROM tailrace_records_vectorentry WHERE record_id = ANY(%(ids)s)", ids=list(ids)
-        )
+        VectorEntry.objects.filter(record__in=ids).delete()
 
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
         try:

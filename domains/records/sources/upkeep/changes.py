@@ -13,11 +13,9 @@ from tailrace.domains.records.sources.requests import request_pull, sync_schedul
 from tailrace.domains.records.sources.upkeep.checks import problems
 from tailrace.jobs.operations import audit
 
-VIEW, ADD, CHANGE = (
-    "tailrace_records.view_source",
-    "tailrace_records.add_source",
-    "tailrace_records.change_source",
-)
+VIEW = "tailrace_records.view_source"
+ADD = "tailrace_records.add_source"
+CHANGE = "tailrace_records.change_source"
 MOST_SOURCES = 1000
 READ_FROM = ("kind", "url", "settings")
 """Fields whose change requires that the source is read from the beginning."""
@@ -82,8 +80,8 @@ def change_source(id: int, by: User, **values: Any) -> Source:
     """
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=id)
-        changed = [name for name in EDITABLE if getattr(source, name) != values.get(name, ...)]
-        changed = [name for name in changed if name in values]
+        editable = [name for name in EDITABLE if name in values]
+        changed = [name for name in editable if getattr(source, name) != values[name]]
         for name in changed:
             setattr(source, name, values[name])
         if wrong := problems(source.kind, source.url, source.settings, source.cron):

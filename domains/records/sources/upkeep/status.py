@@ -26,19 +26,13 @@ GROUP BY wanted, state
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source with its schedule and its depositions."""
-
     source: Source
     next_pull_at: datetime | None = None
     """None: the source is paused."""
-    late_by: timedelta | None = None
-    """The time since the source was due without being read; None: it is in time, or paused."""
+    late_seconds: int | None = None
+    """Seconds since the source was due without being read; None: it is in time, or paused."""
     depositions: dict[str, int] = field(default_factory=dict)
     """The number of the latest COUNTED depositions in each state."""
-
-    @property
-    def late_seconds(self) -> int | None:
-        return None if self.late_by is None else int(self.late_by.total_seconds())
 
     @property
     def count(self) -> int:
@@ -66,5 +60,6 @@ def _status(
         return SourceStatus(source, depositions=counts)
     due = schedule.next_run_at if schedule.next_run_at <= now else schedule.last_run_at
     is_read = due is None or (source.last_read_at is not None and source.last_read_at >= due)
-    late_by = None if due is None or is_read or now - due < PATIENCE else now - due
-    return SourceStatus(source, schedule.next_run_at, late_by, counts)
+    is_late = due is not None and not is_read and now - due >= PATIENCE
+    late_seconds = int((now - due).total_seconds()) if due and is_late else None
+    return SourceStatus(source, schedule.next_run_at, late_seconds, counts)

@@ -7,12 +7,12 @@ Addresses are checked as in a pull, by `fetch`.
 import asyncio
 import re
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from tailrace.domains.records.depositions.metadata import Problem, problems_of
+from tailrace.domains.records.depositions.metadata import problems_of
+from tailrace.domains.records.depositions.submit import Draft
 from tailrace.domains.records.models import Deposition
 from tailrace.domains.records.models.source import NAME
 from tailrace.domains.records.sources.formats import BadPage, Page, SourceFormat, find_format
@@ -21,6 +21,7 @@ from tailrace.domains.records.sources.upkeep.changes import InvalidSource
 from tailrace.domains.records.sources.upkeep.checks import problems
 from tailrace.jobs.destinations.source_errors import SourceError
 from tailrace.net.shared_client import own_clients
+from tailrace.web.api.schemas import Out
 
 COST = 20.0
 """The number of requests as which a trial counts."""
@@ -39,24 +40,23 @@ class TooManyTrials(Exception):
     """This process is already running AT_ONCE trials."""
 
 
-@dataclass(frozen=True, slots=True)
-class TriedRecord:
-    """A record that would be deposited."""
+class TriedProblemOut(Out):
+    field: str
+    message: str
 
+
+class TriedRecordOut(Out):
     identifier: str
     title: str
     is_deleted: bool
     is_new: bool
     """Whether this would be the first version of the record."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[TriedProblemOut]
     """The problems that would make the deposition invalid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The result of a trial."""
-
-    problem: str = ""
+class TrialOut(Out):
+    problem: str
     """The reason why the page could not be read, or an empty string."""
     read: int = 0
     """Number of records on the page."""
@@ -66,15 +66,15 @@ class Trial:
     """Whether this is the only page."""
     submitted: int = 0
     """Number of records on the page that are new or have changed."""
-    records: list[TriedRecord] = field(default_factory=list)
-    """The first SHOWN new or changed records."""
+    records: list[TriedRecordOut] = []
+    """The first 20 new or changed records."""
 
     @property
     def unchanged(self) -> int:
         return self.read - self.submitted
 
 
-def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 * * *") -> Trial:
+def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 * * *") -> TrialOut:
     """Read the first page. Raises InvalidSource or TooManyTrials."""
     if wrong := problems(kind, url, settings, cron):
         raise InvalidSource(wrong)
@@ -84,9 +84,9 @@ def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 *
     try:
         page = async_to_sync(_read)(form, url, form.Settings.model_validate(settings))
     except (BadPage, SourceError) as error:
-        return Trial(problem=f"The source {error}"[:500])
+        return TrialOut(problem=f"The source {error}"[:500])
     except TimeoutError:
-        return Trial(problem=f"The source sent no page within {SECONDS:g} seconds")
+        return TrialOut(problem=f"The source sent no page within {SECONDS:g} seconds")
     finally:
         _trial_slots.release()
     return _trial_of_page(name, page)
@@ -97,7 +97,7 @@ async def _read(form: SourceFormat, url: str, settings: Any) -> Page:
         return await form.read(url, settings, {})
 
 
-def _trial_of_page(name: str, page: Page) -> Trial:
+def _trial_of_page(name: str, page: Page) -> TrialOut:
     name = name if re.match(NAME.regex, name) else ""
     drafts = changed_records(ReadSource(0, name, "", None), page.records)
     shown = drafts[:SHOWN]
@@ -108,14 +108,25 @@ def _trial_of_page(name: str, page: Page) -> Trial:
         .values_list("identifier", flat=True)
     )
     records = [
-        TriedRecord(
-            draft.source_identifier,
-            str(draft.metadata.get("title") or "")[:MAX_TITLE],
-            draft.is_deleted,
-            draft.identifier not in known,
-            [] if draft.is_deleted else problems_of(draft.metadata)[:MAX_PROBLEMS],
+        TriedRecordOut(
+            identifier=draft.source_identifier,
+            title=str(draft.metadata.get("title") or "")[:MAX_TITLE],
+            is_deleted=draft.is_deleted,
+            is_new=draft.identifier not in known,
+            problems=_problems_of(draft),
         )
         for draft in shown
     ]
-    read = len(page.records)
-    return Trial("", read, page.total, page.is_last, len(drafts), records)
+    return TrialOut(
+        problem="",
+        read=len(page.records),
+        total=page.total,
+        is_last=page.is_last,
+        submitted=len(drafts),
+        records=records,
+    )
+
+
+def _problems_of(draft: Draft) -> list[TriedProblemOut]:
+    problems = [] if draft.is_deleted else problems_of(draft.metadata)
+    return [TriedProblemOut(**problem) for problem in problems[:MAX_PROBLEMS]]

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from tailrace.domains.timeline.imports.files import formats
 from tailrace.domains.timeline.imports.files.formats.base import HEAD, Format
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError, UnknownFormat
-from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.readable import Readable, Rewound
 from tailrace.domains.timeline.imports.files.parsing.tally import KEPT, Tally
 from tailrace.domains.timeline.imports.files.parsing.unpack import (
     GZIP,
@@ -27,6 +27,7 @@ from tailrace.domains.timeline.imports.files.parsing.unpack import (
     members,
 )
 from tailrace.domains.timeline.points.points import Point
+from tailrace.environment.discovery import subclasses
 
 
 @cache
@@ -34,7 +35,8 @@ def all_formats() -> tuple[Format, ...]:
     """Return an instance of each format in `formats`, in the order in which they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
-    instances = (cls() for cls in Format.__subclasses__())
+    classes = subclasses(Format)  # type: ignore[type-abstract]
+    instances = [cls() for cls in classes if hasattr(cls, "name")]
     return tuple(sorted(instances, key=lambda file_format: file_format.rank))
 
 
@@ -90,7 +92,7 @@ def read_points(
 def _read_member(member: Member, tally: Tally) -> Iterator[list[Point]]:
     head = _read_fully(member.file, HEAD)
     file_format = detect(head)
-    for batch in file_format.read(_Rewound(head, member.file), tally):
+    for batch in file_format.read(Rewound(head, member.file), tally):
         if batch:
             tally.accepted += len(batch)
             tally.formats[file_format.name] += len(batch)
@@ -105,22 +107,7 @@ def _read_fully(file: Readable, size: int) -> bytes:
     return b"".join(pieces)
 
 
-class _Rewound:
-    """A stream whose first bytes were read before; `read` returns them again."""
-
-    def __init__(self, head: bytes, file: Readable) -> None:
-        self._head = head
-        self._file = file
-
-    def read(self, size: int, /) -> bytes:
-        if self._head:
-            piece, self._head = self._head[:size], self._head[size:]
-            return piece
-        return self._file.read(size)
-
-
 def _unknown_format_message(head: bytes) -> str:
-    """Return the error message for a file that no format recognises."""
     lowered = head[:1000].lower()
     if not head.strip(b"\0"):
         return "The file is empty."

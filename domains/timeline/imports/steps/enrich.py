@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from tailrace.db.query import database_now, execute, query
 from tailrace.domains.timeline.imports.steps import runs
-from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.models.place import CELL, centre_of
 from tailrace.domains.timeline.points import geocoding
-from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob
 
 BATCH = 5000
 """Cells per transaction."""
@@ -28,30 +28,22 @@ NOT_INSTALLED = "the geocoding data is not installed: install tailrace[places]"
 
 def enrich(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
     """Geocode the cells of the import; return their number, or why nothing was done."""
-    row = _begin(import_id, runs.run_of(job))
+    row = _begin(job, import_id)
     if not geocoding.is_available():
         _complete(row)
         return NOT_INSTALLED
     cells = sorted(_cells(job, row) - _saved_cells(row))
+    reporter = runs.Reporter(job, "places named")
     for start in range(0, len(cells), BATCH):
-        _check_shutdown(job)
         _save(row, cells[start : start + BATCH])
-        job.progress(min(start + BATCH, len(cells)), len(cells), "places named")
+        reporter.report(min(start + BATCH, len(cells)), len(cells))
     _complete(row)
     return {"places": len(cells)}
 
 
-def _check_shutdown(job: ClaimedJob) -> None:
-    if job.shutting_down():
-        raise Snooze("the worker is shutting down", seconds=0)
-
-
-def _begin(import_id: int, run: str) -> Import:
+def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
-        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
-        if row is None or row.state != State.ENRICHING:
-            raise Skip("there is no import to enrich")
-        row.run = run
+        row = runs.begin(job, import_id, State.ENRICHING)
         row.save(update_fields=["run"])
     return row
 
@@ -68,7 +60,7 @@ def _cells(job: ClaimedJob, row: Import) -> set[tuple[int, int]]:
     """Return the cells of the import's points: latitude, longitude."""
     cells: set[tuple[int, int]] = set()
     for start, end in _spans(row):
-        _check_shutdown(job)
+        runs.check_shutdown(job)
         with transaction.atomic():
             # The planner has no statistics of the new points: it would sort all of them on disk.
             execute("SET LOCAL enable_sort = off")
@@ -97,28 +89,16 @@ def _saved_cells(row: Import) -> set[tuple[int, int]]:
     return set(row.places.values_list("cell_lat", "cell_lon"))
 
 
-_COPY = (
-    "COPY tailrace_timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone)"
-    " FROM STDIN"
-)
-
-
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:
     """Geocode these cells and store the results. Raises Skip if the import is being undone."""
     named = geocoding.name_places(centre_of(lat, lon) for lat, lon in cells)
-    lines = [
-        f"{row.pk}\t{lat}\t{lon}\t{_escaped(name)}\t{_escaped(country)}\t{_escaped(time_zone)}\n"
-        for (lat, lon), (name, country, time_zone) in zip(cells, named, strict=True)
+    places = [
+        Place(origin=row, cell_lat=lat, cell_lon=lon, **place._asdict())
+        for (lat, lon), place in zip(cells, named, strict=True)
     ]
     with transaction.atomic():
         runs.lock_run(row.pk, row.run, State.ENRICHING)
-        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write("".join(lines))
-
-
-def _escaped(text: str) -> str:
-    """Return the text escaped for COPY."""
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+        Place.objects.bulk_create(places)
 
 
 def _complete(row: Import) -> None:

@@ -8,8 +8,6 @@ the points until the last transaction sets `visible`. If a crash of the database
 partition, the file is staged again.
 """
 
-import time
-
 from django.db import transaction
 
 from tailrace.db.query import database_now, execute, query
@@ -26,23 +24,20 @@ from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 CHUNK = 10_000
 """Points per transaction."""
 BUSY_SECONDS = 1
-REPORT_SECONDS = 1.0
 
 
 def promote(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
     """Promote the import; return its numbers of points, or why it is staged again."""
-    row = _begin(import_id, runs.run_of(job))
+    row = _begin(job, import_id)
     if staging.staged_count(row.pk) != row.staged:
         return _stage_again(row)
     _move_points(job, row)
     return _finish(job, row)
 
 
-def _begin(import_id: int, run: str) -> Import:
+def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
-        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
-        if row is None or row.state not in (State.GRACE, State.PROMOTING):
-            raise Skip("there is no import to promote")
+        row = runs.begin(job, import_id, State.GRACE, State.PROMOTING)
         now = database_now()
         if row.state == State.GRACE:
             if row.promote_at is not None and row.promote_at > now:
@@ -53,7 +48,6 @@ def _begin(import_id: int, run: str) -> Import:
             if Import.objects.filter(device=row.device_id, state=State.UNDOING).exists():
                 raise Snooze("another import of the device is being undone", seconds=BUSY_SECONDS)
             row.state, row.promotion_began_at = State.PROMOTING, now
-        row.run = run
         row.save(update_fields=["state", "promotion_began_at", "run"])
     return row
 
@@ -86,18 +80,13 @@ _COUNT = "SELECT count(*) FROM {partition} WHERE ctid >= %(start)s::tid AND ctid
 def _move_points(job: ClaimedJob, row: Import) -> None:
     blocks = _blocks(row)
     step = max(1, CHUNK * blocks // max(row.staged, 1))
-    due = time.monotonic()
+    reporter = runs.Reporter(job, "points promoted")
     for start in range(row.promoted_blocks, blocks, step):
         _move_chunk(row, start, min(start + step, blocks))
-        if time.monotonic() >= due:
-            job.progress(row.inserted + row.duplicates, row.staged, "points promoted")
-            due = time.monotonic() + REPORT_SECONDS
-        if job.shutting_down():
-            raise Snooze("the worker is shutting down", seconds=0)
+        reporter.report(row.inserted + row.duplicates, row.staged)
 
 
 def _blocks(row: Import) -> int:
-    """Return the number of blocks of the partition."""
     relation = f"'{staging.partition(row.pk)}'::regclass"
     [(blocks,)] = query(f"SELECT pg_relation_size({relation}) / current_setting('block_size')::int")
     return int(blocks)

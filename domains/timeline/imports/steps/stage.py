@@ -7,7 +7,6 @@
 After a crash, the file is read again, and points that are already staged are skipped.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
@@ -16,37 +15,31 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import endings, quotas, staging
+from tailrace.domains.timeline.imports import quotas, staging
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
-from tailrace.domains.timeline.imports.files.parsing.tally import Tally
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.imports.storage import files
+from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.points.points import Point
-from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry, Skip, Snooze
+from tailrace.jobs.handler import CancelRequested, ClaimedJob, Retry
 from tailrace.web.accounts.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000
-REPORT_SECONDS = 1.0
-"""Interval in which the job records its progress and checks for cancellation."""
-AHEAD = timedelta(days=1)
-"""How much later than the upload a point may be, because clocks and time zones can be wrong."""
-TOO_MANY_POINTS = (
-    "The file has more points than may be imported: {} were read, the rest was ignored."
-)
 
 
 def stage(job: ClaimedJob, import_id: int) -> str:
     """Stage the import; return the label of its new state."""
-    row = _begin(import_id, runs.run_of(job))
-    tally = Tally(latest=int((row.created_at + AHEAD).timestamp()) * 1_000_000)
+    row = _begin(job, import_id)
+    tally = Tally.at(row.created_at)
     try:
         error = _copy(job, row, tally)
     except CancelRequested:  # an operator has cancelled the job
-        _end(row, State.CANCELLED, endings.BY_OPERATOR)
+        _end(row, State.CANCELLED, cleanup.BY_OPERATOR)
         raise
     except FileNotFoundError:
         if job.attempt < job.max_attempts:  # the storage may be unavailable temporarily
@@ -60,15 +53,13 @@ def stage(job: ClaimedJob, import_id: int) -> str:
     return _finish(row, tally, error)
 
 
-def _begin(import_id: int, run: str) -> Import:
+def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
-        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
-        if row is None or row.state not in (State.QUEUED, State.PARSING):
-            raise Skip("there is no import to stage")
+        row = runs.begin(job, import_id, State.QUEUED, State.PARSING)
         if not row.staged or staging.staged_count(row.pk) != row.staged:
             staging.create_partition(row.pk)
             row.staged = 0
-        row.state, row.run, row.parsing_since = State.PARSING, run, database_now()
+        row.state, row.parsing_since = State.PARSING, database_now()
         row.save(update_fields=["state", "run", "parsing_since", "staged"])
     return row
 
@@ -100,7 +91,10 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
                 on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
             )  # fmt: skip
         except _TooManyPoints:
-            return TOO_MANY_POINTS.format(f"{most:,}")
+            return (
+                "The file has more points than may be imported:"
+                f" {most:,} were read, the rest was ignored."
+            )
         except FileError as error:
             return error.with_advice()
         size = file.seek(0, 2)  # size of the open file, even if it was deleted
@@ -127,15 +121,9 @@ def _first_points(batches: Iterator[list[Point]], most: int, tally: Tally) -> It
 def _with_progress(
     job: ClaimedJob, batches: Iterator[list[Point]], file: BinaryIO, size: int
 ) -> Iterator[list[Point]]:
-    """Yield the batches; each second, record the progress and check for cancellation."""
-    due = time.monotonic()
+    reporter = runs.Reporter(job, "bytes parsed", is_cancellable=True)
     for batch in batches:
-        if time.monotonic() >= due:
-            job.check_cancelled()
-            job.progress(min(file.tell(), size), size, "bytes parsed")
-            if job.shutting_down():
-                raise Snooze("the worker is shutting down", seconds=0)
-            due = time.monotonic() + REPORT_SECONDS
+        reporter.report(min(file.tell(), size), size)
         yield batch
 
 
@@ -143,14 +131,14 @@ def _no_points_message(tally: Tally) -> str:
     count = tally.rejected.total()
     if not count:
         return "The file contains no points."
-    reasons = ", ".join(f"{reason}: {n:,}" for reason, n in tally.rejected.most_common())
+    reasons = counts_text(tally.rejected)
     return f"None of the {count:,} points in the file can be used ({reasons})."
 
 
 def _end(row: Import, state: State, error: str) -> str:
     """End the import as failed or cancelled; return the label of the state."""
     with transaction.atomic():
-        endings.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
+        cleanup.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
     return state.label
 
 

@@ -1,6 +1,5 @@
 """Undo an import: delete exactly the points that it added, chunk by chunk."""
 
-import time
 from datetime import UTC, date, datetime, tzinfo
 
 from django.db import OperationalError, transaction
@@ -11,11 +10,10 @@ from tailrace.domains.timeline.imports.queues import enqueue_discard
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Snooze
 
 CHUNK = 10_000
 BUSY_SECONDS = 1
-REPORT_SECONDS = 1.0
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 COUNT_SECONDS = 3.0
@@ -24,26 +22,19 @@ COUNT_SECONDS = 3.0
 
 def undo(job: ClaimedJob, import_id: int) -> dict[str, int]:
     """Delete the points of the import; return how many."""
-    row = _begin(import_id, runs.run_of(job))
-    due = time.monotonic()
+    row = _begin(job, import_id)
+    reporter = runs.Reporter(job, "points removed")
     while _delete_chunk(row):
-        if time.monotonic() >= due:
-            job.progress(row.removed, row.inserted, "points removed")
-            due = time.monotonic() + REPORT_SECONDS
-        if job.shutting_down():
-            raise Snooze("the worker is shutting down", seconds=0)
+        reporter.report(row.removed, row.inserted)
     return {"removed": row.removed}
 
 
-def _begin(import_id: int, run: str) -> Import:
+def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
-        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
-        if row is None or row.state != State.UNDOING:
-            raise Skip("there is no import to undo")
+        row = runs.begin(job, import_id, State.UNDOING)
         others = Import.objects.filter(device=row.device_id, state=State.PROMOTING)
         if others.exists():
             raise Snooze("another import of the device is being promoted", seconds=BUSY_SECONDS)
-        row.run = run
         row.save(update_fields=["run"])
     return row
 

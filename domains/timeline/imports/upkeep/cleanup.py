@@ -1,18 +1,35 @@
-"""Drop the staged points and delete the file that an import no longer needs."""
+"""End imports, drop staged points, and delete the files that imports no longer need."""
 
 from datetime import timedelta
 
 from django.conf import settings
 
-from tailrace.db.query import query
+from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports import staging
-from tailrace.domains.timeline.imports.queues import enqueue_discard
+from tailrace.domains.timeline.imports.queues import UNDO, enqueue_discard, enqueue_step
 from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import STAGED, State
 
+BY_OPERATOR = "An operator cancelled the import."
 UNFINISHED_UPLOAD = timedelta(hours=6)
 """An upload that is not stored by then will never be stored: its request has ended."""
+
+
+def end(row: Import, state: State, error: str = "") -> None:
+    """End the import as cancelled or failed, and discard its staged points. Its row must be locked.
+
+    If its promotion had begun before a crash of the database lost its staged points, some hidden
+    points are already in the timeline. Then the import is undone instead.
+    """
+    row.error = error or row.error
+    if row.promotion_began_at is not None:
+        row.state, row.undo_cursor = State.UNDOING, None
+        row.job_id = enqueue_step(UNDO, row)
+    else:
+        row.state, row.ended_at, row.job_id = state, database_now(), None
+        enqueue_discard(row.pk, row.storage_key)
+    row.save(update_fields=["state", "error", "undo_cursor", "ended_at", "job_id"])
 
 
 def discard_after_commit(row: Import) -> None:

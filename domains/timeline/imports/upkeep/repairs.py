@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import endings
 from tailrace.domains.timeline.imports.queues import (
     ENRICH,
     PROMOTE,
@@ -45,14 +44,12 @@ ORDER BY i.created_at LIMIT %(limit)s
 
 
 def without_job(limit: int) -> list[int]:
-    """Return the ids of imports whose current step has no job."""
     before = database_now() - LATE
     rows = query(_WITHOUT_JOB, states=[str(state) for state in STEP_OF], before=before, limit=limit)
     return [id for (id,) in rows]
 
 
 def enqueue_again(ids: Sequence[int]) -> int:
-    """Enqueue the current step of each of these imports; return how many."""
     count = 0
     for row in Import.objects.select_for_update(skip_locked=True).filter(
         pk__in=ids, state__in=STEP_OF
@@ -78,30 +75,25 @@ def cancelled_by_operators(limit: int) -> list[int]:
 
 
 def end_cancelled(ids: Sequence[int]) -> int:
-    """End these imports as cancelled; return how many."""
     rows = Import.objects.select_for_update(skip_locked=True).filter(
         pk__in=ids, state__in=_NOT_PROMOTED, promotion_began_at=None
     )
     count = 0
     for row in rows:
         if Job.objects.filter(pk=row.job_id or 0, state="cancelled").exists():
-            endings.end(row, State.CANCELLED, endings.BY_OPERATOR)
+            cleanup.end(row, State.CANCELLED, cleanup.BY_OPERATOR)
             count += 1
     return count
 
 
 def unfinished_uploads(limit: int) -> list[int]:
-    """Return the ids of imports whose file was never stored."""
     before = database_now() - cleanup.UNFINISHED_UPLOAD
     rows = Import.objects.filter(state=State.RECEIVING, created_at__lt=before)
     return list(rows.order_by("created_at").values_list("pk", flat=True)[:limit])
 
 
 def delete_unfinished_uploads(ids: Sequence[int]) -> int:
-    rows = list(
-        Import.objects.select_for_update(skip_locked=True).filter(pk__in=ids, state=State.RECEIVING)
-    )
-    return _forget(rows)
+    return _forget(Import.objects.filter(pk__in=ids, state=State.RECEIVING))
 
 
 def abandoned_partitions(limit: int) -> list[int]:
@@ -112,14 +104,12 @@ def abandoned_partitions(limit: int) -> list[int]:
 
 
 def drop_partitions(ids: Sequence[int]) -> int:
-    """Enqueue jobs that drop the partitions; return how many."""
     for id in ids:
         enqueue_discard(id, "")
     return len(ids)
 
 
 def files_without_import(limit: int) -> list[str]:
-    """Return the keys of stored files that belong to no import."""
     before = database_now() - cleanup.UNFINISHED_UPLOAD
     old = []
     for number, (key, written_at) in enumerate(files.all_files()):
@@ -132,14 +122,12 @@ def files_without_import(limit: int) -> list[str]:
 
 
 def delete_files(keys: Sequence[str]) -> int:
-    """Enqueue jobs that delete the files; return how many."""
     for key in keys:
         enqueue_discard(0, key)
     return len(keys)
 
 
 def expired_files(limit: int) -> list[int]:
-    """Return the ids of ended imports whose file has expired."""
     before = database_now() - timedelta(days=settings.IMPORT_FILES_RETENTION_DAYS)
     rows = Import.objects.filter(~Q(storage_key=""), ended_at__lt=before, state__in=ENDED)
     return list(rows.order_by("ended_at").values_list("pk", flat=True)[:limit])
@@ -161,11 +149,11 @@ def old_imports(limit: int) -> list[int]:
 
 
 def forget(ids: Sequence[int]) -> int:
-    rows = Import.objects.hidden().select_for_update(skip_locked=True).filter(pk__in=ids)
-    return _forget(list(rows))
+    return _forget(Import.objects.hidden().filter(pk__in=ids))
 
 
-def _forget(rows: Sequence[Import]) -> int:
+def _forget(imports: QuerySet[Import]) -> int:
+    rows = list(imports.select_for_update(skip_locked=True))
     for row in rows:
         enqueue_discard(row.pk, row.storage_key)
     return Import.objects.filter(pk__in=[row.pk for row in rows]).delete()[0]

@@ -1,9 +1,12 @@
-"""`Format`, the base class of file formats."""
+"""The base classes of file formats."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from tailrace.domains.timeline.imports.files.parsing.json_points import AtOnce, ReadItem, points_of
+from tailrace.domains.timeline.imports.files.parsing.json_stream import JsonStream
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.points.points import Point
@@ -36,3 +39,22 @@ class Format(ABC):
 
         If the file is broken, raise a FileError after yielding all points before the error.
         """
+
+
+class JsonFormat(Format):
+    """A JSON file with lists of items that have points."""
+
+    begins: ClassVar[bytes] = b"{"
+    marks: ClassVar[re.Pattern[bytes]]
+    """Matches within the beginning of the files of this format."""
+    lists: ClassVar[Mapping[str, ReadItem]]
+    """The keys of the lists ("" if the file is the list), and functions that read one item."""
+    at_once: ClassVar[Mapping[str, AtOnce]] = {}
+    """Faster functions for some of the lists, which read simple items."""
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(self.begins) and bool(self.marks.search(head))
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        for items in JsonStream(file).lists(self.lists):
+            yield points_of(items, tally, self.lists[items.key], self.at_once.get(items.key))

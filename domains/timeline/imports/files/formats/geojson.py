@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from tailrace.domains.timeline.imports.files.formats.base import BATCH, Format
+from tailrace.domains.timeline.imports.files.formats.base import BATCH, JsonFormat
 from tailrace.domains.timeline.imports.files.parsing import columns
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.held_lists import HeldLists
@@ -21,7 +21,6 @@ from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.points.points import NO_COORDINATES, Point
 
-_TYPE = re.compile(rb'"type"\s*:\s*"(?:FeatureCollection|Feature)"|"geometry"\s*:\s*\{')
 _TIMES = ("timestamp", "time", "datetime", "date", "when", "time_long", "recorded_at")
 _MEASURES = {
     **dict.fromkeys(("altitude", "ele", "elevation", "alt"), "altitude"),
@@ -42,16 +41,14 @@ _FIELDS = Fields(
 _FEATURES = ("features", "locations")
 
 
-class GeoJson(Format):
+class GeoJson(JsonFormat):
     """Points, and lines whose times are in `coordTimes` or in a fourth coordinate. Also batches of
     Overland, which have a list of features called `locations`."""
 
     name = "geojson"
     label = "GeoJSON"
     rank = 10
-
-    def recognises(self, head: bytes) -> bool:
-        return head.startswith(b"{") and bool(_TYPE.search(head))
+    marks = re.compile(rb'"type"\s*:\s*"(?:FeatureCollection|Feature)"|"geometry"\s*:\s*\{')
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
         root: dict[str, Any] = dict.fromkeys((*_FIELDS.members, "type"))
@@ -107,7 +104,7 @@ def _read_feature(feature: Any, collector: Collector) -> None:
     if not isinstance(coordinates, list):
         return collector.reject(NO_COORDINATES, feature)
     if kind == "Point":
-        _read_point(coordinates, _time(properties), properties, collector)
+        read_point(coordinates, properties, collector)
     else:
         _read_coordinates(kind, coordinates, _line_times(properties), collector)
 
@@ -136,22 +133,13 @@ def _read_features(features: list[Any], latest: int) -> list[Point]:
     if len(others) > 1 or {*map(type, lons), *map(type, lats)} - {float, int}:
         raise ValueError("not all coordinates are two or three numbers")
     time, names = _property_names({*chain.from_iterable(properties)})
-    values = {kind: [members.get(name) for members in properties] for kind, name in names.items()}
+    values = columns.measures_of(properties, names)
     if others:
         if "altitude" in values and None in others[0]:
             raise ValueError("altitudes in coordinates and properties")
         values["altitude"] = [*others[0]]
-    nothing = [None] * len(features)
-    return columns.points(
-        columns.any_times([members[time] for members in properties]),
-        columns.degrees(lons),
-        columns.degrees(lats),
-        latest,
-        columns.altitudes(values.get("altitude", nothing)),
-        columns.accuracies(values.get("accuracy", nothing)),
-        columns.speeds(values.get("speed", nothing)),
-        columns.courses(values.get("course", nothing)),
-    )
+    times = columns.any_times([members[time] for members in properties])
+    return columns.points(times, columns.degrees(lons), columns.degrees(lats), latest, values)
 
 
 def _property_names(names: set[str]) -> tuple[str, dict[str, str]]:
@@ -164,16 +152,17 @@ def _property_names(names: set[str]) -> tuple[str, dict[str, str]]:
     return time, by_kind
 
 
-def _read_point(coordinates: list[Any], time: Any, properties: Any, collector: Collector) -> None:
-    lon, lat, altitude, time_here = _position_parts(coordinates)
+def read_point(coordinates: Any, properties: Any, collector: Collector) -> None:
+    """Add the point of a feature with these coordinates and properties."""
+    lon, lat, altitude, time = _position_parts(coordinates)
     measures: dict[str, Any] = {}
-    if isinstance(properties, dict):
-        for key, value in properties.items():
-            if key in _MEASURES and value is not None:
-                measures.setdefault(_MEASURES[key], value)
+    for key, value in properties.items() if isinstance(properties, dict) else ():
+        if key in _MEASURES and value is not None:
+            measures.setdefault(_MEASURES[key], value)
     if altitude is not None:
         measures["altitude"] = altitude
-    collector.add(time if time is not None else time_here, lat, lon, **measures)
+    time_of_feature = first(properties, *_TIMES)
+    collector.add(time if time_of_feature is None else time_of_feature, lat, lon, **measures)
 
 
 def _read_line(line: list[Any], times: Any, collector: Collector) -> None:
@@ -182,10 +171,7 @@ def _read_line(line: list[Any], times: Any, collector: Collector) -> None:
     for index, position in enumerate(line):
         lon, lat, altitude, time_here = _position_parts(position)
         time = times[index] if index < len(times) else time_here
-        if altitude is None:
-            collector.add(time, lat, lon)
-        else:
-            collector.add(time, lat, lon, altitude=altitude)
+        collector.add(time, lat, lon, altitude=altitude)
 
 
 def _position_parts(position: Any) -> tuple[Any, Any, Any, Any]:
@@ -196,10 +182,6 @@ def _position_parts(position: Any) -> tuple[Any, Any, Any, Any]:
     return lon, lat, altitude, time
 
 
-def _time(properties: Any) -> Any:
-    return first(properties, *_TIMES)
-
-
 def _line_times(properties: Any) -> list[Any]:
-    names = (name.split(".")[1:] for name in _TIMES_OF_LINES)
-    return next(filter(None, (parts(properties, *keys) for keys in names)), [])
+    lists = (parts(properties, *name.split(".")[1:]) for name in _TIMES_OF_LINES)
+    return next(filter(None, lists), [])

@@ -19,12 +19,10 @@ from tailrace.domains.timeline.imports.files.parsing.gpx_text import GpxText, po
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    accuracy,
-    altitude,
-    course,
+    Measures,
+    checked_measures,
     e7,
     iso_time,
-    speed,
     why_unreadable,
 )
 from tailrace.domains.timeline.points.points import Point, fault
@@ -57,22 +55,18 @@ class Gpx(Format):
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
         parser = _Parser(tally)
-        error: FileError | None = None
         ended = False
-        while error is None:
+        while not ended:
             try:
                 ended = parser.feed(file.read(CHUNK))
-            except FileError as raised:
-                error = raised
-            if len(parser.points) >= BATCH or error is not None or ended:
+            except FileError:
+                yield parser.points
+                raise
+            if len(parser.points) >= BATCH or ended:
                 yield parser.points
                 parser.points = []
-            if error is None and ended:
-                return
-        raise error
 
 
-_Measures = tuple[float | None, float | None, float | None, float | None]
 _Element = tuple[dict[str, str], dict[str, str], int]
 """A point in the file: its attributes, the texts of its fields, and the byte where it ends."""
 
@@ -137,7 +131,6 @@ class _Parser:
             return None
 
     def _parse(self, piece: bytes, final: bool) -> None:
-        """Parse the piece with expat."""
         self._fed += len(piece)
         try:
             self._expat.Parse(piece, final)
@@ -169,8 +162,9 @@ class _Parser:
             nonlocal depth, attributes, fields
             depth += 1
             clear_text()
-            if name not in names or depth > MAX_DEPTH:
-                self._check_depth(depth)
+            if depth > MAX_DEPTH:
+                raise self._error("The elements are nested too deep")
+            if name not in names:
                 _add_name(names, name)
             if names[name] == "":
                 attributes = attributes_of_element
@@ -193,14 +187,11 @@ class _Parser:
     def _convert(self) -> None:
         """Convert the elements of this piece to points: all at once if they are simple, which is
         twice as fast, otherwise one by one."""
-        if not self._elements:
-            return
-        points = _points_of_elements(self._elements, self._tally.latest)
-        if points is None:
+        try:
+            self.points += _points_of_elements(self._elements, self._tally.latest)
+        except UNUSUAL:
             for element in self._elements:
                 self._add_point(*element)
-        else:
-            self.points += points
         self._elements.clear()
 
     def _add_point(self, attributes: dict[str, str], fields: dict[str, str], offset: int) -> None:
@@ -238,10 +229,6 @@ class _Parser:
             offset=self._expat.ErrorByteIndex + self._passed,
         )
 
-    def _check_depth(self, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise self._error("The elements are nested too deep")
-
     def _error(self, message: str) -> FileError:
         return LimitExceeded(
             message,
@@ -250,18 +237,15 @@ class _Parser:
         )
 
 
-def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | None:
-    """Return the points of the elements, or None if one of them needs special treatment."""
-    try:
-        points = points_of_values(
-            [attributes["lat"] for attributes, _, _ in elements],
-            [attributes["lon"] for attributes, _, _ in elements],
-            [fields.get("ele", "") for _, fields, _ in elements],
-            [fields["time"] for _, fields, _ in elements],
-            latest,
-        )
-    except UNUSUAL:
-        return None
+def _points_of_elements(elements: list[_Element], latest: int) -> list[Point]:
+    """Return the points of the elements. Raises one of UNUSUAL if one of them is not simple."""
+    points = points_of_values(
+        [attributes["lat"] for attributes, _, _ in elements],
+        [attributes["lon"] for attributes, _, _ in elements],
+        [fields.get("ele", "") for _, fields, _ in elements],
+        [fields["time"] for _, fields, _ in elements],
+        latest,
+    )
     if max(len(fields) for _, fields, _ in elements) <= 2:
         return points
     return [
@@ -270,17 +254,8 @@ def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | 
     ]
 
 
-def _measures(fields: dict[str, str]) -> _Measures:
-    ele = fields.get("ele")
-    above_sea = altitude(ele) if ele else None
-    if len(fields) <= 2:
-        return above_sea, None, None, None
-    return (
-        above_sea,
-        accuracy(fields.get("accuracy")),
-        speed(fields.get("speed")),
-        course(fields.get("course")),
-    )
+def _measures(fields: dict[str, str]) -> Measures:
+    return checked_measures({**fields, "altitude": fields.get("ele")})
 
 
 def _add_name(names: dict[str, str | None], name: str) -> None:

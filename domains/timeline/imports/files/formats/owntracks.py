@@ -12,10 +12,10 @@ from tailrace.domains.timeline.imports.files.parsing.file_errors import (
     LimitExceeded,
     Malformed,
 )
-from tailrace.domains.timeline.imports.files.parsing.json_points import Collector
+from tailrace.domains.timeline.imports.files.parsing.json_points import Collector, measures_in
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
-from tailrace.domains.timeline.imports.files.parsing.values import decimal
+from tailrace.domains.timeline.imports.files.parsing.values import divided
 from tailrace.domains.timeline.imports.files.parsing.whole_items import decode
 from tailrace.domains.timeline.points.points import UNPARSABLE, Point
 
@@ -23,6 +23,9 @@ CHUNK = 65_536
 MAX_LINE = 100_000
 _LINE = re.compile(rb"(\d{4}-\d\d-\d\d\S*)[ \t]+(\S+)[ \t]+(\{.*)")
 _LOCATIONS = re.compile(rb"^\d{4}-\d\d-\d\d\S*[ \t]+\S+[ \t]+(\{.*)$", re.MULTILINE)
+_MEASURES = {"altitude": "alt", "accuracy": "acc", "speed": "vel", "course": "cog"}
+_KILOMETRES = 3.6
+"""Kilometres per hour in one metre per second."""
 _decode = json.JSONDecoder().decode
 
 
@@ -50,8 +53,6 @@ class OwnTracks(Format):
 
 
 class _Lines:
-    """Reads the lines of a file in chunks."""
-
     def __init__(self, file: Readable) -> None:
         self.lines: list[bytes] = []
         self.number = 1
@@ -81,7 +82,7 @@ class _Lines:
             return self._error(LimitExceeded, f"A line is longer than {MAX_LINE:,} bytes")
         return None
 
-    def place(self, index: int) -> dict[str, int]:
+    def place(self, index: int) -> dict[str, Any]:
         """Return `line` and `offset` of a line, as arguments of `Tally.reject`."""
         before = sum(map(len, self.lines[:index])) + index
         return {"line": self.number + index, "offset": self.offset + before}
@@ -89,19 +90,15 @@ class _Lines:
     def _last(self) -> FileError | None:
         """Add the last line of the file, which may lack its line end, if it is complete. Return an
         error if it is not."""
-        match = _LINE.match(self._rest)
         try:
-            if match is None:
-                raise ValueError
-            _decode(match[3].decode())
+            _message(self._rest)
         except (ValueError, RecursionError):
             return self._error(Malformed, "The file ends in the middle of a line")
         self.lines.append(self._rest)
         return None
 
     def _error(self, kind: type[FileError], message: str) -> FileError:
-        place = self.place(len(self.lines))
-        return kind(message, line=place["line"], offset=place["offset"])
+        return kind(message, **self.place(len(self.lines)))
 
 
 def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
@@ -114,55 +111,37 @@ def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
     lons = [message["lon"] for message in messages]
     if {*map(type, lats), *map(type, lons)} - {float, int}:
         raise ValueError("not all coordinates are numbers")
-    speeds = [message.get("vel") for message in messages]
-    if {*map(type, speeds)} - {type(None)}:
-        speeds = [*map(_metres_per_second, speeds)]
-    return columns.points(
-        columns.any_times([message["tst"] for message in messages]),
-        columns.degrees(lons),
-        columns.degrees(lats),
-        latest,
-        columns.altitudes([message.get("alt") for message in messages]),
-        columns.accuracies([message.get("acc") for message in messages]),
-        columns.speeds(speeds),
-        columns.courses([message.get("cog") for message in messages]),
-    )
+    measures = columns.measures_of(messages, _MEASURES)
+    if {*map(type, measures["speed"])} - {type(None)}:
+        measures["speed"] = [divided(value, _KILOMETRES) for value in measures["speed"]]
+    times = columns.any_times([message["tst"] for message in messages])
+    return columns.points(times, columns.degrees(lons), columns.degrees(lats), latest, measures)
 
 
 def _points(lines: _Lines, tally: Tally) -> list[Point]:
     collector = Collector(tally, lines.place)
     for collector.index, line in enumerate(lines.lines):
-        match = _LINE.match(line)
-        if match is None:
+        try:
+            received_at, message = _message(line)
+        except (ValueError, RecursionError):
             if line.strip():
                 collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
             continue
-        try:
-            message = _decode(match[3].decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
-            continue
         if message.get("_type") == "location":
-            _add(message, match[1].decode("ascii", "replace"), collector)
+            read_location(message, received_at, collector)
     return collector.points
 
 
-def _add(message: dict[str, Any], received_at: str, collector: Collector) -> None:
-    collector.add(
-        message.get("tst", received_at),
-        message.get("lat"),
-        message.get("lon"),
-        altitude=message.get("alt"),
-        accuracy=message.get("acc"),
-        speed=_metres_per_second(message.get("vel")),
-        course=message.get("cog"),
-    )
+def _message(line: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the time and the message of a line. Raises ValueError or RecursionError."""
+    match = _LINE.match(line)
+    if match is None:
+        raise ValueError("not a message")
+    return match[1].decode("ascii", "replace"), _decode(match[3].decode("utf-8", "replace"))
 
 
-def _metres_per_second(kilometres_per_hour: object) -> float | None:
-    if kilometres_per_hour is None:
-        return None
-    try:
-        return decimal(kilometres_per_hour) / 3.6
-    except ValueError:
-        return None
+def read_location(message: dict[str, Any], received_at: str | None, collector: Collector) -> None:
+    measures = measures_in(message, _MEASURES)
+    measures["speed"] = divided(measures["speed"], _KILOMETRES)
+    time = message.get("tst", received_at)
+    collector.add(time, message.get("lat"), message.get("lon"), **measures)

@@ -5,24 +5,18 @@ All functions take one value per point, and return the results of the correspond
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import mul
 from typing import Any
 
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    MAX_ACCURACY,
-    MAX_ALTITUDE,
-    MAX_SPEED,
-    MIN_ALTITUDE,
-    accuracy,
-    altitude,
+    LIMITS,
     any_time,
-    course,
     iso_times,
-    speed,
+    measure,
 )
-from tailrace.domains.timeline.points.points import EARLIEST, MAX_LAT, MAX_LON, SECOND, Point
+from tailrace.domains.timeline.points.points import EARLIEST, SECOND, Point, fault
 
 UNUSUAL = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
 _LAT_LON = re.compile(
@@ -31,8 +25,7 @@ _LAT_LON = re.compile(
 )
 _NOTHING = {type(None)}
 _NUMBERS_OR_NOTHING = {int, float, type(None)}
-Measures = Sequence[float | None]
-none: Iterable[None] = repeat(None)
+_NONE: Iterable[None] = repeat(None)
 
 
 def members(objects: Sequence[dict[str, Any]], *keys: str) -> list[Any]:
@@ -56,21 +49,23 @@ def points(
     lons: Sequence[int],
     lats: Sequence[int],
     latest: int,
-    *measures: Iterable[float | None],
+    measures: Mapping[str, Sequence[Any]],
 ) -> list[Point]:
-    """Return the points. `measures` are altitudes, accuracies, speeds and courses."""
+    """Return the points. `measures` maps some of the names in LIMITS to a value for each point."""
     if not times:
         return []
-    if (
-        max(lats) > MAX_LAT
-        or min(lats) < -MAX_LAT
-        or max(lons) > MAX_LON
-        or min(lons) < -MAX_LON
-        or min(times) < EARLIEST
-        or max(times) > latest
-    ):
+    lowest, highest = (min(times), min(lons), min(lats)), (max(times), max(lons), max(lats))
+    if fault(*lowest, latest) or fault(*highest, latest):
         raise ValueError("out of range")
-    return list(zip(times, lons, lats, *measures))  # noqa: B905 -- `none` is endless
+    columns = [_measures(each, measures[each]) if each in measures else _NONE for each in LIMITS]
+    return list(zip(times, lons, lats, *columns))  # noqa: B905 -- `_NONE` is endless
+
+
+def measures_of(
+    objects: Sequence[dict[str, Any]], names: Mapping[str, str]
+) -> dict[str, Sequence[Any]]:
+    """Return the measures of objects for `points`. `names` maps measures to keys of the objects."""
+    return {name: [item.get(key) for item in objects] for name, key in names.items()}
 
 
 def any_times(values: Sequence[Any]) -> list[int]:
@@ -102,36 +97,20 @@ def lat_lons(texts: Sequence[str]) -> tuple[list[int], list[int]]:
     return degrees(lats), degrees(lons)
 
 
-def altitudes(values: Sequence[Any]) -> Measures:
-    """`altitude` of each value."""
-    return _measures(values, altitude, MIN_ALTITUDE, MAX_ALTITUDE)
-
-
-def accuracies(values: Sequence[Any]) -> Measures:
-    """`accuracy` of each value."""
-    return _measures(values, accuracy, 0, MAX_ACCURACY)
-
-
-def speeds(values: Sequence[Any]) -> Measures:
-    """`speed` of each value."""
-    return _measures(values, speed, 0, MAX_SPEED)
-
-
-def courses(values: Sequence[Any]) -> Measures:
-    """`course` of each value."""
-    return _measures(values, course, 0, 360)
-
-
-def _measures(
-    values: Sequence[Any], convert: Callable[[object], float | None], low: float, high: float
-) -> Measures:
-    """`convert` of each value. It must return numbers between the bounds unchanged, so that a list
-    of such numbers needs no conversion."""
+def _measures(name: str, values: Sequence[Any]) -> Sequence[float | None]:
+    """`measure` of each value. Numbers within the bounds need no conversion."""
+    low, high = LIMITS[name]
     types = {*map(type, values)}
+    if types == {str}:
+        try:
+            values = list(map(float, values))
+        except ValueError:
+            return [measure(name, value) for value in values]
+        types = {float}
     if types <= _NOTHING:
         return values
     if types <= _NUMBERS_OR_NOTHING:
         numbers = [value for value in values if value is not None] if None in values else values
-        if all(map(float(low).__le__, numbers)) and max(numbers) <= high:
+        if all(map(low.__le__, numbers)) and max(numbers) <= high:
             return values
-    return [None if value is None else convert(value) for value in values]
+    return [measure(name, value) for value in values]

@@ -4,15 +4,7 @@ import re
 from collections.abc import Sequence
 
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.values import (
-    MAX_ALTITUDE,
-    MIN_ALTITUDE,
-    accuracy,
-    altitude,
-    course,
-    iso_times,
-    speed,
-)
+from tailrace.domains.timeline.imports.files.parsing.values import checked_measures, iso_times
 from tailrace.domains.timeline.points.points import Point
 
 _PLAIN = re.compile(
@@ -46,8 +38,6 @@ _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
 class GpxText:
-    """Reads pieces of one file."""
-
     def __init__(self, latest: int) -> None:
         self._latest = latest
         self._pattern = _PLAIN
@@ -74,21 +64,8 @@ def points_of_values(
     lats: Sequence[str], lons: Sequence[str], eles: Sequence[str], times: Sequence[str], latest: int
 ) -> list[Point]:
     """Return the points with these values. Raises one of UNUSUAL."""
-    none = columns.none
-    return columns.points(
-        iso_times(times), columns.degrees(lons), columns.degrees(lats), latest,
-        _altitudes(eles), none, none, none,
-    )  # fmt: skip
-
-
-def _altitudes(texts: Sequence[str]) -> Sequence[float | None]:
-    try:
-        numbers = list(map(float, texts))
-    except ValueError:
-        numbers = []
-    if numbers and all(map(MIN_ALTITUDE.__le__, numbers)) and max(numbers) <= MAX_ALTITUDE:
-        return numbers
-    return [altitude(text) if text else None for text in texts]
+    degrees = columns.degrees(lons), columns.degrees(lats)
+    return columns.points(iso_times(times), *degrees, latest, {"altitude": eles})
 
 
 def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
@@ -103,8 +80,8 @@ def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     if 2 * sum(map(len, measures)) != count:
         raise ValueError("a measure that is not simple")
     # If an element occurs twice, the first one counts.
-    fields = [dict(reversed(pairs)).get for pairs in measures]
+    fields = (dict(reversed(pairs)) for pairs in measures)
     return [
-        (*point[:4], accuracy(get("accuracy")), speed(get("speed")), course(get("course")))
-        for point, get in zip(points, fields, strict=True)
+        (*point[:4], *checked_measures(values)[1:])
+        for point, values in zip(points, fields, strict=True)
     ]

@@ -30,8 +30,7 @@ class HeldLists:
         self._bytes += len(packed)
         if self._bytes > MOST_BYTES:
             message = "A line has too many points (the limit is about 1,500,000): split it up"
-            place = items.place(0)
-            raise LimitExceeded(message, line=place["line"], offset=place["offset"])
+            raise LimitExceeded(message, **items.stream.place(items.starts[0]))
         self._pieces[items.key].append(packed)
 
     def first_of(self, *names: str) -> Iterator[Any]:

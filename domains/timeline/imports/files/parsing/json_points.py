@@ -1,37 +1,20 @@
 """Build points from values of JSON files. The values may be missing or of any type."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tailrace.domains.timeline.imports.files.parsing.columns import UNUSUAL
-from tailrace.domains.timeline.imports.files.parsing.json_stream import Items, JsonStream
-from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.json_stream import Items
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
-    accuracy,
-    altitude,
     any_time,
-    course,
+    checked_measures,
     e7,
     lat_lon,
-    speed,
     why_unreadable,
 )
-from tailrace.domains.timeline.points.points import (
-    NO_COORDINATES,
-    NO_TIME,
-    UNPARSABLE,
-    Point,
-    fault,
-)
-
-_MEASURES: dict[str, Callable[[object], float | None]] = {
-    "altitude": altitude,
-    "accuracy": accuracy,
-    "speed": speed,
-    "course": course,
-}
+from tailrace.domains.timeline.points.points import NO_COORDINATES, Point, fault
 
 
 @dataclass
@@ -54,13 +37,13 @@ class Collector:
         **measures: object,
     ) -> None:
         """Add a point, or count it as rejected. `convert` converts `lat` and `lon` to 1e-7 degrees;
-        `measures` are altitude, accuracy, speed and course."""
+        the names of `measures` are in LIMITS."""
         try:
             at = (any_time(time), convert(lon), convert(lat))
         except ValueError:
             self.reject(why_unreadable(time, lat, lon), (time, lat, lon))
         else:
-            self._add(at, measures)
+            self.add_at(at, measures)
 
     def add_text(self, time: object, text: object, **measures: object) -> None:
         """Add a point whose coordinates are "52.52°, 13.405°" or "geo:52.52,13.405"."""
@@ -68,51 +51,34 @@ class Collector:
             lat, lon = lat_lon(text)
             at = (any_time(time), lon, lat)
         except ValueError:
-            self.reject(_rejection_reason(time, text), (time, text))
+            reason = NO_COORDINATES if text is None or text == "" else why_unreadable(time)
+            self.reject(reason, (time, text))
         else:
-            self._add(at, measures)
+            self.add_at(at, measures)
 
     def reject(self, reason: str, value: object) -> None:
-        """Count the point as rejected."""
         self.tally.reject(reason, value, **self.places(self.index))
 
-    def _add(self, at: tuple[int, int, int], measures: dict[str, object]) -> None:
-        reason = fault(*at, self.tally.latest)
-        if reason is not None:
+    def add_at(self, at: tuple[int, int, int], measures: Mapping[str, object]) -> None:
+        """Add a point with this time, longitude and latitude unless they are out of range."""
+        if reason := fault(*at, self.tally.latest):
             return self.reject(reason, at)
-        if not measures:
-            self.points.append((*at, None, None, None, None))
-            return
-        values = {
-            name: _MEASURES[name](value) for name, value in measures.items() if value is not None
-        }
-        get = values.get
-        self.points.append((*at, get("altitude"), get("accuracy"), get("speed"), get("course")))
+        self.points.append((*at, *checked_measures(measures)))
 
 
+def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:
+    return {name: part(value, key) for name, key in names.items()}
+
+
+ReadItem = Callable[[Any, Collector], None]
+"""Adds the points of one item of a list."""
 AtOnce = Callable[[list[Any], int], list[Point]]
 """Converts items to points. Takes items and `Tally.latest`; raises one of UNUSUAL if an item is not
 simple."""
 
 
-def collect(
-    file: Readable,
-    tally: Tally,
-    lists: Mapping[str, Callable[[Any, Collector], None]],
-    at_once: Mapping[str, AtOnce] | None = None,
-) -> Iterator[list[Point]]:
-    """Yield the points of the lists in the file. `lists` maps the keys of the lists to functions
-    that add the points of one item; `at_once` maps some of the keys to faster functions for
-    `points_of`."""
-    for items in JsonStream(file).lists(lists):
-        yield points_of(items, tally, lists[items.key], (at_once or {}).get(items.key))
-
-
 def points_of(
-    items: Items,
-    tally: Tally,
-    read_item: Callable[[Any, Collector], None],
-    at_once: AtOnce | None = None,
+    items: Items, tally: Tally, read_item: ReadItem, at_once: AtOnce | None = None
 ) -> list[Point]:
     """Return the points that `read_item` adds for these items. `at_once` returns the same points
     faster if all items are simple."""
@@ -149,10 +115,3 @@ def first(value: object, *keys: str) -> Any:
             if (member := value.get(key)) is not None:
                 return member
     return None
-
-
-def _rejection_reason(time: object, text: object) -> str:
-    """Return the reason to reject a point with coordinates in a text."""
-    if text is None or text == "":
-        return NO_COORDINATES
-    return NO_TIME if time is None or time == "" else UNPARSABLE

@@ -120,7 +120,7 @@ class JsonStream:
         if self._position < len(self.text):
             raise self._malformed("Something follows the end of the JSON")
 
-    def place(self, position: int) -> dict[str, int]:
+    def place(self, position: int) -> dict[str, Any]:
         """Return the line (from 1) and byte offset in the file for a position in `text`."""
         before = self.text[:position]
         offset = self._offset + len(before.encode("utf-8", "surrogateescape"))
@@ -160,15 +160,13 @@ class JsonStream:
         whole = WholeItems()
         while not ended:
             items = Items(key, [], [], number, self)
-            error: FileError | None = None
             try:
                 ended = self._items_in_text(items, whole)
-            except FileError as raised:
-                error = raised
+            except FileError:
+                yield items
+                raise
             number += len(items.values)
             yield items
-            if error is not None:
-                raise error
             if not ended and key in self._long and self._has_long_object():
                 yield from self._long_object(key, number)
                 number += 1
@@ -187,15 +185,14 @@ class JsonStream:
         place, fields = self.place(self._position), self._long[key]
         lists = [f"{key}.{name}" for name in fields.lists]
         members: dict[str, Any] = dict.fromkeys(f"{key}.{name}" for name in fields.members)
+        item = Items(key, [], [], number, self, Long(members, {"record": number + 1} | place))
         self._position += 1
-        error: FileError | None = None
         try:
             yield from self._object(f"{key}.", lists, members)
-        except FileError as raised:
-            error = raised
-        yield Items(key, [], [], number, self, Long(members, {"record": number + 1} | place))
-        if error is not None:
-            raise error
+        except FileError:
+            yield item
+            raise
+        yield item
 
     def _items_in_text(self, items: Items, whole: WholeItems) -> bool:
         """Decode the complete items in `text`, almost all of them in one call if possible. Return
@@ -339,8 +336,7 @@ class JsonStream:
         return self._error(Malformed, message)
 
     def _error(self, kind: type[FileError], message: str) -> FileError:
-        place = self.place(self._position)
-        return kind(message, line=place["line"], offset=place["offset"])
+        return kind(message, **self.place(self._position))
 
 
 def _end_of_space(text: str, position: int) -> int:

@@ -8,3 +8,17 @@ class Readable(Protocol):
     FileError."""
 
     def read(self, size: int, /) -> bytes: ...
+
+
+class Rewound:
+    """A stream whose first bytes were read before; `read` returns them again."""
+
+    def __init__(self, head: bytes, file: Readable) -> None:
+        self._head = head
+        self._file = file
+
+    def read(self, size: int, /) -> bytes:
+        if self._head:
+            piece, self._head = self._head[:size], self._head[size:]
+            return piece
+        return self._file.read(size)

@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
+
+from tailrace.domains.timeline.imports.files.parsing.values import microseconds
 
 KEPT = 100
 """Maximum rejected points that are kept with their positions. All of them are counted."""
@@ -35,7 +38,7 @@ class Tally:
     a reader that starts again gets the same counts."""
 
     latest: int
-    """Latest accepted time, in microseconds since 1970: a day after the import was created."""
+    """Latest accepted time, in microseconds since 1970."""
     accepted: int = 0
     """Number of accepted points."""
     rejected: Counter[str] = field(default_factory=Counter)
@@ -48,6 +51,12 @@ class Tally:
     """Numbers of accepted points by the name of the format."""
     member: str = ""
     """The file of the archive that is being read."""
+
+    @classmethod
+    def at(cls, now: datetime) -> "Tally":
+        """Return a tally of points that came at this time. Points may be a day later, because
+        clocks and time zones can be wrong."""
+        return cls(latest=microseconds(now + timedelta(days=1)))
 
     @property
     def read(self) -> int:
@@ -78,6 +87,11 @@ class Tally:
             "skipped_members": self.skipped_members,
             "formats": dict(self.formats),
         }
+
+
+def counts_text(reasons: Counter[str]) -> str:
+    """Return numbers by reason as text, such as `no time: 300, unparsable value: 12`."""
+    return ", ".join(f"{reason}: {count:,}" for reason, count in reasons.most_common())
 
 
 def _excerpt(value: object) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
-from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.readable import Readable, Rewound
 
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -41,8 +41,6 @@ class Limits:
 
 @dataclass(frozen=True)
 class Member:
-    """A file in the upload."""
-
     name: str
     """Its path in the archive; "" if the upload is no zip archive."""
     file: Readable
@@ -87,18 +85,9 @@ class _Unpacking:
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read
         self._budget = budget
-        self._head = b""
         self._offset = 0
 
-    def start(self) -> bytes:
-        """Return the first two bytes. The first call of `read` returns them again."""
-        self._head = self.read(2)
-        return self._head
-
     def read(self, size: int, /) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
         try:
             piece = self._read(size)
         except EOFError as error:
@@ -139,10 +128,9 @@ def _zip_members(file: BinaryIO, budget: _Budget) -> Iterator[Member]:
             raise Malformed("The archive is damaged", member=name) from error
         with opened:
             unpacked = _Unpacking(opened.read, budget)
-            if unpacked.start() == GZIP:
-                yield Member(name, _gunzip(unpacked, budget))
-            else:
-                yield Member(name, unpacked)
+            start = unpacked.read(2)
+            content = Rewound(start, unpacked)
+            yield Member(name, _gunzip(content, budget) if start == GZIP else content)
 
 
 def _check_storage(error: Exception) -> None:

@@ -5,7 +5,7 @@ format rejects one point and continues. For unusable measures they return None.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 
@@ -17,11 +17,16 @@ from tailrace.domains.timeline.points.points import (
     UNPARSABLE,
 )
 
-MIN_ALTITUDE = -20_000.0
-MAX_ALTITUDE = 100_000.0
-"""Metres. The range includes flights and mines."""
-MAX_ACCURACY = 50_000_000
-MAX_SPEED = 20_000
+LIMITS = {
+    "altitude": (-20_000.0, 100_000.0),
+    "accuracy": (0.0, 50_000_000.0),
+    "speed": (0.0, 20_000.0),
+    "course": (0.0, 360.0),
+}
+"""The bounds of the measures of a point: metres above sea level (in flights and in mines), metres,
+metres per second, degrees from north."""
+Measures = tuple[float | None, float | None, float | None, float | None]
+"""Altitude, accuracy, speed and course."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _LAT_LON = re.compile(
@@ -52,17 +57,12 @@ def iso_time(text: object) -> int:
     """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC."""
     if not isinstance(text, str):
         raise ValueError("not a string")
-    if len(text) == 20 and (second := _SECONDS.get(text[17:])) is not None:
-        return _minutes[text[:17]] + second
-    if (
-        len(text) == 24
-        and (second := _WHOLE_SECONDS.get(text[17:20])) is not None
-        and (millisecond := _MILLISECONDS.get(text[20:])) is not None
-    ):
-        return _minutes[text[:17]] + second + millisecond
     moment = datetime.fromisoformat(text.strip())
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+    return microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def microseconds(moment: datetime) -> int:
+    """Return microseconds since 1970. Raises TypeError for a time without a zone."""
     return (moment - EPOCH) // MICROSECOND
 
 
@@ -90,8 +90,7 @@ def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
 
 def _times_in_any_zone(texts: Sequence[str]) -> list[int]:
     """Read times with any time zone. Raises TypeError for a time without a zone."""
-    read = datetime.fromisoformat
-    return [(read(text) - EPOCH) // MICROSECOND for text in texts]
+    return list(map(microseconds, map(datetime.fromisoformat, texts)))
 
 
 def epoch(value: object) -> int:
@@ -106,8 +105,6 @@ def epoch(value: object) -> int:
 
 def any_time(value: object) -> int:
     """`epoch` of a number or a string of digits; `iso_time` of any other string."""
-    if isinstance(value, str) and value[4:5] == "-":
-        return iso_time(value)
     if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
         return iso_time(value)
     return epoch(value)
@@ -153,29 +150,9 @@ def lat_lon(text: object) -> tuple[int, int]:
     return round(float(match[1]) * 1e7), round(float(match[2]) * 1e7)
 
 
-def altitude(value: object) -> float | None:
-    """Return metres above sea level, or None."""
-    return _measure(value, MIN_ALTITUDE, MAX_ALTITUDE)
-
-
-def accuracy(value: object) -> float | None:
-    """Return metres, or None; files have negative numbers for an unknown accuracy."""
-    return _measure(value, 0, MAX_ACCURACY)
-
-
-def speed(value: object) -> float | None:
-    """Return metres per second, or None; files have negative numbers for an unknown speed."""
-    return _measure(value, 0, MAX_SPEED)
-
-
-def course(value: object) -> float | None:
-    """Return degrees from north, or None; files have negative numbers for an unknown course."""
-    return _measure(value, 0, 360)
-
-
-def _measure(value: object, low: float, high: float) -> float | None:
-    """Return the number, or None if it is not a number between the bounds. A point is valid without
-    its measures."""
+def measure(name: str, value: object) -> float | None:
+    """Return the number, or None if it is not within its LIMITS: a point is valid without its
+    measures, and files have negative numbers for unknown ones."""
     if value is None:
         return None
     if type(value) is not float and type(value) is not int:
@@ -183,7 +160,27 @@ def _measure(value: object, low: float, high: float) -> float | None:
             value = float(value) if type(value) is str else decimal(value)
         except ValueError:
             return None
+    low, high = LIMITS[name]
     return value if low <= value <= high else None
+
+
+def checked_measures(values: Mapping[str, object]) -> Measures:
+    """Return the measures, whose names are in LIMITS."""
+    get = values.get
+    return (
+        measure("altitude", get("altitude")),
+        measure("accuracy", get("accuracy")),
+        measure("speed", get("speed")),
+        measure("course", get("course")),
+    )
+
+
+def divided(value: object, divisor: float) -> float | None:
+    """Return the number in another unit, or None if it is not a number."""
+    try:
+        return decimal(value) / divisor
+    except ValueError:
+        return None
 
 
 def why_unreadable(time: object, *coordinates: object) -> str:

@@ -1,1 +1,0 @@
-"""The invariants of depositions, records and their indexes."""
