@@ -172,7 +172,9 @@ def _wait_for_vacuum() -> None:
 def retention(count: int) -> dict[str, float]:
     """Make so many jobs past their retention; return the seconds until none is left, and what is
     left of the table."""
-    from tailrace.db.query import query
+    from datetime import timedelta
+
+    from tailrace.db.query import database_now, query
     from tailrace.jobs.maintenance.pruning import history, prune
 
     def counts() -> tuple[int, int]:
@@ -185,7 +187,7 @@ def retention(count: int) -> dict[str, float]:
     _wait_for_vacuum()
     dead_before, _size = counts()
     began = time.perf_counter()
-    while history.days_past_retention(399):
+    while history.days()[0] < database_now().date() - timedelta(days=399):
         prune.prune()
     seconds = time.perf_counter() - began
     past = "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"

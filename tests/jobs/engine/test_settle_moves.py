@@ -152,7 +152,7 @@ def test_a_day_that_has_ended_takes_nothing() -> None:
         " WHERE attrelid = 'tailrace_jobs_live'::regclass AND attnum > 0 AND NOT attisdropped"
     )
     statement = finish_sql(settle.partition(today()), today() - timedelta(days=1), names)
-    params = settle._claims(completed(job)) | settle._ends(completed(job))
+    params = settle._params(completed(job))
     assert query(statement, attributes=table.attributes, **params) == []
     assert is_live(job.id)
 
