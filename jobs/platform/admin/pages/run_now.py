@@ -27,7 +27,8 @@ from tailrace.jobs.platform.requests.job_request import JobRequest, handler_for
 from tailrace.jobs.platform.requests.request_job import Requested, request_job
 from tailrace.jobs.runtime.payloads import strict_model
 
-S, T = TypeVar("S"), TypeVar("T")
+S = TypeVar("S")
+T = TypeVar("T")
 KEY = "request_key"
 AGAIN = "again"
 """The query parameter with the id of a job to run again."""

@@ -51,11 +51,11 @@ class Span:
 def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterator[Span]:
     """Yield the spans of a job's time in order, up to the last recorded time."""
     at = job.created_at
-    event = Event.objects.filter(pk=job.event_id).only("recorded_at").first()
-    if event is not None:
-        late = (at - event.recorded_at).total_seconds() > BACKFILL_SECONDS
+    ids = [job.event_id] if job.event_id else []
+    for recorded_at in Event.objects.filter(pk__in=ids).values_list("recorded_at", flat=True):
+        late = (at - recorded_at).total_seconds() > BACKFILL_SECONDS
         why = "created later by backfill" if late else ""
-        yield Span("publish → job", event.recorded_at, at, why, "publish")
+        yield Span("publish → job", recorded_at, at, why, "publish")
     pause = f"waiting for job {job.after_id}, or not due yet" if job.after_id else "not due yet"
     newest = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
     attempts = list(newest[:MAX_ATTEMPTS])[::-1]
