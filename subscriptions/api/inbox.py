@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from tailrace.db.pagination import page_by_time
+from tailrace.db.pagination import page_of_rows
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
 from tailrace.subscriptions.notifications.rendering.event_summary import (
@@ -64,7 +64,7 @@ def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> Page[InboxIt
     rows = inbox.of(user).select_related("group")
     if params.unread:
         rows = rows.filter(read_at=None)
-    page, cursor = page_by_time(rows, "arrived_at", params.cursor, params.limit)
+    page, cursor = page_of_rows(rows, params.cursor, params.limit, "arrived_at")
     summaries = summarize(user, recorded_events(item.event_id for item in page))
     items = [_out(item, summaries.get(item.event_id)) for item in page]
     return Page(items=items, next=cursor or None)

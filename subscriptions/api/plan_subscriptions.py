@@ -108,7 +108,7 @@ def get_plan_subscription(request: HttpRequest, id: int) -> PlanSubscriptionOut:
     rows = _subscriptions()
     if not caller(request).may(VIEW):
         rows = rows.filter(account=caller(request).user)
-    return PlanSubscriptionOut.of(find_row(rows, id, "subscription"))
+    return PlanSubscriptionOut.with_next_runs(find_row(rows, id, "subscription"))
 
 
 @router.post("/{int:id}/change", auth=WRITE, response=PlanSubscriptionOut, summary="Change a plan")
@@ -160,7 +160,7 @@ def _move(
     result = move([id], caller(request).user)
     if refused := result.refused.get(id):
         raise Problem(409, f"subscription {id} was not changed: {refused}")
-    return PlanSubscriptionOut.of(find_row(_subscriptions(), id, "subscription"))
+    return PlanSubscriptionOut.with_next_runs(find_row(_subscriptions(), id, "subscription"))
 
 
 def _plan(name: str) -> Plan:

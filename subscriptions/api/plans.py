@@ -61,7 +61,7 @@ class PlanSubscriptionOut(PlanSubscriptionRow):
     next_runs: list[NextRun]
 
     @classmethod
-    def of(cls, row: PlanSubscription) -> "PlanSubscriptionOut":
+    def with_next_runs(cls, row: PlanSubscription) -> "PlanSubscriptionOut":
         runs = [
             NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
             for run in next_runs(row)
@@ -82,4 +82,4 @@ def get_my_plan(request: HttpRequest) -> PlanSubscriptionOut:
     row = rows.filter(account=caller(request).user).first()
     if row is None:
         raise Problem(404, "you have no plan")
-    return PlanSubscriptionOut.of(row)
+    return PlanSubscriptionOut.with_next_runs(row)

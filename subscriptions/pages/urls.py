@@ -1,10 +1,16 @@
 """URLs of pages, of feeds, and of the callback of text messages."""
 
-from django.urls import include, path
+from django.urls import path
 
 from tailrace.subscriptions.channels.rss.views import my_feed
 from tailrace.subscriptions.channels.sms.callback import sms_status
-from tailrace.subscriptions.pages import endpoints, feeds, inbox, plan, why
+from tailrace.subscriptions.pages import (
+    endpoints,
+    feeds,
+    inbox,
+    plan,
+    why,
+)
 from tailrace.subscriptions.pages.choices import (
     devices,
     preferences,
@@ -13,32 +19,6 @@ from tailrace.subscriptions.pages.choices import (
 )
 from tailrace.subscriptions.pages.unsubscribe import unsubscribe
 
-ENDPOINT = [
-    path("", endpoints.my_endpoint, name="my_endpoint"),
-    path("/test", endpoints.test, name="my_endpoint_test"),
-    *(
-        path(f"/{action}", endpoints.change_state, {"action": action}, name=f"my_endpoint_{action}")
-        for action in endpoints.STATE_CHANGES
-    ),
-    path("/rotate", endpoints.rotate, name="my_endpoint_rotate"),
-    path("/delete", endpoints.delete, name="my_endpoint_delete"),
-    path("/settings", endpoints.change_settings, name="my_endpoint_settings"),
-    path("/testing", endpoints.testing, name="my_endpoint_testing"),
-    path("/recover", endpoints.recover, name="my_endpoint_recover"),
-    path("/messages/<int:job>", endpoints.message, name="my_endpoint_message"),
-    path("/messages/<int:job>/resend", endpoints.resend, name="my_endpoint_resend"),
-]
-PREFERENCES = [
-    path("", preferences.my_preferences, name="my_preferences"),
-    path("/phone/code", preferences.send_code, name="my_preferences_phone_code"),
-    path("/phone/confirm", preferences.confirm_phone, name="my_preferences_phone_confirm"),
-    path("/blocks", preferences.block, name="my_preferences_block"),
-    path("/blocks/<int:id>/remove", preferences.unblock, name="my_preferences_unblock"),
-    path("/devices", devices.add, name="my_preferences_device_add"),
-    path("/devices/<int:id>/remove", devices.remove, name="my_preferences_device_remove"),
-    path("/tokens", preferences.make_token, name="my_preferences_token"),
-    path("/tokens/<int:id>/revoke", preferences.revoke_token, name="my_preferences_token_revoke"),
-]
 signed_in = [
     path("me/subscriptions", subscriptions.my_subscriptions, name="my_subscriptions"),
     path("me/subscriptions/family", subscriptions.my_family, name="my_family"),
@@ -55,9 +35,52 @@ signed_in = [
     path("me/feeds", feeds.my_feeds, name="my_feeds"),
     path("me/feeds/<int:id>/revoke", feeds.revoke, name="my_feed_revoke"),
     path("me/endpoints", endpoints.my_endpoints, name="my_endpoints"),
-    path("me/endpoints/<int:id>", include(ENDPOINT)),
+    path("me/endpoints/<int:id>", endpoints.my_endpoint, name="my_endpoint"),
+    path("me/endpoints/<int:id>/test", endpoints.test, name="my_endpoint_test"),
+    *(
+        path(
+            f"me/endpoints/<int:id>/{action}",
+            endpoints.change_state,
+            {"action": action},
+            name=f"my_endpoint_{action}",
+        )
+        for action in endpoints.STATE_CHANGES
+    ),
+    path("me/endpoints/<int:id>/rotate", endpoints.rotate, name="my_endpoint_rotate"),
+    path("me/endpoints/<int:id>/delete", endpoints.delete, name="my_endpoint_delete"),
+    path("me/endpoints/<int:id>/settings", endpoints.change_settings, name="my_endpoint_settings"),
+    path("me/endpoints/<int:id>/testing", endpoints.testing, name="my_endpoint_testing"),
+    path("me/endpoints/<int:id>/recover", endpoints.recover, name="my_endpoint_recover"),
+    path("me/endpoints/<int:id>/messages/<int:job>", endpoints.message, name="my_endpoint_message"),
+    path(
+        "me/endpoints/<int:id>/messages/<int:job>/resend",
+        endpoints.resend,
+        name="my_endpoint_resend",
+    ),
     path("me/plan", plan.my_plan, name="my_plan"),
-    path("me/preferences", include(PREFERENCES)),
+    path("me/preferences", preferences.my_preferences, name="my_preferences"),
+    path("me/preferences/phone/code", preferences.send_code, name="my_preferences_phone_code"),
+    path(
+        "me/preferences/phone/confirm",
+        preferences.confirm_phone,
+        name="my_preferences_phone_confirm",
+    ),
+    path("me/preferences/blocks", preferences.block, name="my_preferences_block"),
+    path(
+        "me/preferences/blocks/<int:id>/remove", preferences.unblock, name="my_preferences_unblock"
+    ),
+    path("me/preferences/devices", devices.add, name="my_preferences_device_add"),
+    path(
+        "me/preferences/devices/<int:id>/remove",
+        devices.remove,
+        name="my_preferences_device_remove",
+    ),
+    path("me/preferences/tokens", preferences.make_token, name="my_preferences_token"),
+    path(
+        "me/preferences/tokens/<int:id>/revoke",
+        preferences.revoke_token,
+        name="my_preferences_token_revoke",
+    ),
 ]
 """The pages of a signed-in user."""
 urlpatterns = [

@@ -26,14 +26,14 @@ class BlockOut(Out):
     username: str
 
     @classmethod
-    def of(cls, block: Block) -> "BlockOut":
+    def of_block(cls, block: Block) -> "BlockOut":
         return cls(id=block.pk, username=block.blocked.get_username())
 
 
 @router.get("", auth=READ, response=Page[BlockOut], summary="List blocked users")
 def list_blocks(request: HttpRequest, params: Query[PageParams]) -> Page[BlockOut]:
     rows = Block.objects.filter(user=caller(request).user).select_related("blocked")
-    return newest_first(rows, params, BlockOut.of)
+    return newest_first(rows, params, BlockOut.of_block)
 
 
 @router.post("", auth=WRITE, response={201: BlockOut}, summary="Block a user")
@@ -47,7 +47,7 @@ def make_block(request: HttpRequest, body: BlockIn) -> BlockOut:
     block, created = Block.objects.get_or_create(user=user, blocked=blocked)
     if not created:
         raise Problem(409, f"you have already blocked {body.username}", kind="exists")
-    return BlockOut.of(block)
+    return BlockOut.of_block(block)
 
 
 @router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Unblock a user")

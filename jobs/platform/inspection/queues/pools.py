@@ -66,7 +66,10 @@ def _process(name: str) -> tuple[str, int]:
 def pools() -> tuple[list[WorkerPool], list[RunningJob]]:
     """Return the live workers with their running jobs, and the running jobs without a live worker.
     The jobs are in the order of their start, and at most MAX_JOBS."""
-    jobs = [RunningJob(*row, _process(name)) for *row, name in query(_RUNNING)]
+    jobs = [
+        RunningJob(id, handler, since, seconds, begun, _process(name))
+        for id, handler, since, seconds, begun, name in query(_RUNNING)
+    ]
     workers = [WorkerPool(worker) for worker in stats.workers()]
     owners = {process: pool for pool in workers for process in pool.worker.process_ids}
     others = []
