@@ -11,7 +11,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import dependents, wake
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models.states import REPLAYABLE
-from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.row_locks import lock
 from tailrace.jobs.operations.undo import RESTORED
 from tailrace.jobs.operations.work_out_again import work_out_again

@@ -8,7 +8,7 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations import OperationResult
 
 log = structlog.get_logger(__name__)
 

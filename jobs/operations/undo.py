@@ -8,8 +8,7 @@ from django.db import transaction
 from tailrace.db.query import database_now, query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
-from tailrace.jobs.operations import audit
-from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations import OperationResult, audit
 from tailrace.jobs.operations.row_locks import lock
 
 log = structlog.get_logger(__name__)

@@ -34,7 +34,7 @@ class JobsSettings(AppSettings):
     SENTRY_DSN is set"""
     JOBS_REPORTED_ERRORS: Names = [
         "WorkerLost",
-        "tailrace.jobs.handler.LeaseLost",
+        "tailrace.jobs.handler.outcomes.LeaseLost",
         "builtins.ConnectionRefusedError",
         "builtins.ConnectionResetError",
         "builtins.TimeoutError",

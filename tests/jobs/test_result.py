@@ -5,20 +5,19 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.enqueue import (
-    _READ,
+from tailrace.jobs.enqueue import _READ, enqueue
+from tailrace.jobs.handler import Cancel, Permanent, Skip
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.job_result import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     JobFailed,
     NotFinished,
     ResultNotStored,
     UnknownJob,
-    enqueue,
     poll_times,
     result,
 )
-from tailrace.jobs.handler import Cancel, Permanent, Skip
-from tailrace.jobs.models import Job
 from tests.kit import at_once
 from tests.sandbox.handlers import Requested
 

@@ -109,7 +109,7 @@ def test_messages_of_allowed_classes_are_reported(scripted: Callable, settings: 
     assert reported[0].error == "Connection refused"
     settings.JOBS_REPORTED_ERRORS = [
         *settings.JOBS_REPORTED_ERRORS,
-        "tailrace.jobs.handler.Permanent",
+        "tailrace.jobs.handler.outcomes.Permanent",
     ]
     scripted("test.work", by_permanent)
     enqueue(Working)

@@ -8,9 +8,9 @@ from tailrace.db.locks import Blocked
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.job import JobQuerySet
 from tailrace.jobs.models.states import LIVE, State
+from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
-from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.retry import retry_now
 from tailrace.jobs.platform.commands._shared import fields, queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, state_label

@@ -102,7 +102,7 @@ def test_the_spans_of_an_event_are_one_tree_across_processes(
     assert [span.name for span in receiver.children(published_by_handler)] == ["job test.log"]
     failed = of_requests["failed"]
     assert failed.failed
-    assert failed.attributes["error.type"] == "tailrace.jobs.handler.Permanent"
+    assert failed.attributes["error.type"] == "tailrace.jobs.handler.outcomes.Permanent"
     (waiting,) = jobs_of(receiver, "test.waiting")
     assert [span.name for span in receiver.children(waiting)] == ["claim", "run", "settle"]
     assert SECRET.encode() not in b"".join(receiver.bodies)

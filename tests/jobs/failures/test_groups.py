@@ -42,7 +42,10 @@ def failing(scripted: Any) -> Any:
 
 def test_jobs_that_fail_alike_are_one_group(failing, clock) -> None:
     group = failing(3)
-    assert (group.handler, group.error_class) == ("test.work", "tailrace.jobs.handler.Permanent")
+    assert (group.handler, group.error_class) == (
+        "test.work",
+        "tailrace.jobs.handler.outcomes.Permanent",
+    )
     assert group.frame == "tests/jobs/failures/test_groups.py in no_order"
     assert (group.message, group.failures) == ("no order <n>", 3)
     assert set(Job.objects.values_list("failure_group", "state")) == {(group.pk, "failed")}

@@ -4,9 +4,10 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router, Status
 
-from tailrace.jobs.enqueue import Blocked, poll_times
+from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.states import FINISHED
+from tailrace.jobs.operations.job_result import poll_times
 from tailrace.jobs.platform.inspection.search.find import SearchResult, search
 from tailrace.jobs.platform.inspection.search.terms import InvalidSearch
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs

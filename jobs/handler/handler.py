@@ -1,15 +1,12 @@
-"""What one writes a handler with: the base class, schedules, the backoff, the claimed job that the
-handler gets, and the outcomes that it raises.
+"""The base class of handlers, schedules, and the claimed job that a handler gets.
 
 A handler, its queue and its Celery task have the same name.
 """
 
 import json
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -24,6 +21,15 @@ from tailrace.events.publish import Recorded
 from tailrace.events.publishing.validation import describe
 from tailrace.events.readers import Readers
 from tailrace.events.types import EventType, find_type, load_payload
+from tailrace.jobs.handler.backoff import Backoff
+from tailrace.jobs.handler.outcomes import (
+    CancelRequested,
+    LeaseLost,
+    Permanent,
+    Retry,
+    Skip,
+    Snooze,
+)
 from tailrace.jobs.runtime import job_log, shutdown
 
 
@@ -41,19 +47,6 @@ class Cron:
     expression: str
     tz: str = "UTC"
     catch_up: str = "latest"
-
-
-class Backoff:
-    """Seconds to wait before the second, third, … attempt. The last value repeats."""
-
-    def __init__(self, *seconds: float, jitter: float = 0.2) -> None:
-        self.seconds = seconds or (60.0,)
-        self.jitter = jitter
-
-    def after(self, attempt: int) -> float:
-        """Return the seconds to wait after attempt number `attempt` has failed; the first is 1."""
-        wait = self.seconds[min(max(attempt, 1), len(self.seconds)) - 1]
-        return wait * (1 + self.jitter * (2 * random.random() - 1))  # noqa: S311
 
 
 LOWEST_PRIORITY = 3
@@ -342,73 +335,3 @@ class ClaimedJob:
 
     def fail(self, reason: str) -> None:
         self.outcome = Permanent(reason)
-
-
-# Outcomes
-
-
-class Outcome(Exception):
-    """Raised by a handler to settle its job in another state than `completed`."""
-
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class Retry(Outcome):
-    """The attempt failed and counts: try again after `after` seconds (None: the handler's backoff).
-    After the last attempt the job is `failed`."""
-
-    def __init__(self, reason: str = "", after: float | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-class Snooze(Outcome):
-    """Run the job again in `seconds`, or at `until` (an aware time, by the database's clock). It
-    does not count as an attempt."""
-
-    def __init__(
-        self, reason: str = "", *, seconds: float | None = None, until: datetime | None = None
-    ) -> None:
-        super().__init__(reason)
-        if (seconds is None) == (until is None):
-            raise TypeError("Snooze takes either seconds= or until=")
-        if until is not None and until.tzinfo is None:
-            raise ValueError(f"until={until.isoformat()} has no time zone")
-        self.seconds = max(seconds or 0.0, 0.0)
-        self.until = until
-
-
-class Skip(Outcome):
-    """There is nothing to do, for this reason. Dependent jobs run as after `completed`."""
-
-
-class Cancel(Outcome):
-    """The job was cancelled by an operator, or is no longer needed."""
-
-
-class Permanent(Outcome):
-    """Another attempt would not help: the job is `failed` at once."""
-
-
-class CancelRequested(Cancel):
-    """Raised by `job.check_cancelled()` when an operator cancelled the running job."""
-
-
-class LeaseLost(Outcome):
-    """Raised by `job.check_cancelled()` when another worker has claimed the job. Stop working on
-    it: this worker can no longer settle it."""
-
-
-class TimeLimitExceeded(BaseException):
-    """The handler's call took longer than its time limit. Not an Exception, so that a handler's own
-    `except Exception` does not swallow it."""
-
-
-class Interrupted(BaseException):
-    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds. The
-    job is pending again at once; no attempt is counted. Not an Exception: see TimeLimitExceeded."""
-
-    def __init__(self) -> None:
-        super().__init__("interrupted: its worker had to end")

@@ -1,0 +1,48 @@
+"""What one writes a handler with: the base class, schedules, the backoff, the claimed job that the
+handler gets, and the outcomes that it raises."""
+
+from tailrace.jobs.handler.backoff import Backoff
+from tailrace.jobs.handler.handler import (
+    LOWEST_PRIORITY,
+    MERGES,
+    NO_LANE,
+    ClaimedJob,
+    Completed,
+    Cron,
+    Every,
+    Handler,
+)
+from tailrace.jobs.handler.outcomes import (
+    Cancel,
+    CancelRequested,
+    Interrupted,
+    LeaseLost,
+    Outcome,
+    Permanent,
+    Retry,
+    Skip,
+    Snooze,
+    TimeLimitExceeded,
+)
+
+__all__ = [
+    "LOWEST_PRIORITY",
+    "MERGES",
+    "NO_LANE",
+    "Backoff",
+    "Cancel",
+    "CancelRequested",
+    "ClaimedJob",
+    "Completed",
+    "Cron",
+    "Every",
+    "Handler",
+    "Interrupted",
+    "LeaseLost",
+    "Outcome",
+    "Permanent",
+    "Retry",
+    "Skip",
+    "Snooze",
+    "TimeLimitExceeded",
+]
