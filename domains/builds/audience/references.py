@@ -26,14 +26,6 @@ def packages_of_actions(payload: Payload, side: str) -> list[PackageRef]:
     ]
 
 
-def reviewing_packages(payload: Payload) -> list[PackageRef]:
-    """Return the projects and packages whose maintainers are reviewers."""
-    return [
-        PackageRef(text(review.get("by_project")), text(review.get("by_package")))
-        for review in reviews(payload)
-    ]
-
-
 def reviews(payload: Payload) -> Iterator[Payload]:
     """Yield the objects that name a reviewer: the payload and each object in its `reviewers`."""
     yield payload
@@ -50,7 +42,10 @@ HOLDERS_OF: dict[str, Callable[[Payload], list[PackageRef]]] = {
     **dict.fromkeys(_OF_THE_EVENT, lambda payload: [package_of(payload)]),
     "source_maintainer": lambda payload: packages_of_actions(payload, "source"),
     "target_maintainer": lambda payload: packages_of_actions(payload, "target"),
-    "reviewer": reviewing_packages,
+    "reviewer": lambda payload: [
+        PackageRef(text(review.get("by_project")), text(review.get("by_package")))
+        for review in reviews(payload)
+    ],
 }
 """For each role, the packages whose metadata names the holders. Takes the event's payload."""
 
