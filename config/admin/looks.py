@@ -31,6 +31,7 @@ UNFOLD: dict[str, Any] = {
     "STYLES": [
         lambda request: static("tailrace/jobs/admin.css"),
         lambda request: static("tailrace/jobs/tailrace.css"),
+        lambda request: static("tailrace/jobs/state_badges.css"),
     ],
     "SCRIPTS": [lambda request: static("tailrace/jobs/admin.js")],
     "SIDEBAR": {

@@ -5,10 +5,11 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.enqueue import _READ, enqueue
+from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import Cancel, Permanent, Skip
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.job_result import (
+    _READ,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     JobFailed,

@@ -27,6 +27,11 @@ class Finding:
     """Ids, names and counts for pages and mails; never a watched value."""
 
 
+PAUSE = timedelta(hours=24)
+"""How long no second alert of one kind and source is raised, unless it is more severe."""
+PROPERTY_PAUSE = timedelta(hours=72)
+"""The same for alerts about one property."""
+
 # One statement per finding. It locks the row of the pause, so that only one of two workers with the
 # same finding raises an alert.
 _PAUSE = f"""
@@ -39,7 +44,7 @@ RETURNING id
 """
 
 
-def raise_alerts(findings: Sequence[Finding], pause: timedelta) -> list[Alert]:
+def raise_alerts(findings: Sequence[Finding], pause: timedelta = PAUSE) -> list[Alert]:
     """Raise alerts for the findings without an alert in the last `pause`; return these alerts.
 
     Runs in the caller's transaction, or in one of its own. Of the findings of a user, kind and

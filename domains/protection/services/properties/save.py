@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, When
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.alerts.raising import PROPERTY_PAUSE, Finding, raise_alerts
 from tailrace.domains.protection.models import (
     PropertyChange,
     PropertySnapshot,
@@ -25,8 +25,6 @@ from tailrace.domains.protection.services.properties.documents import (
     hash_of,
 )
 
-PAUSE = timedelta(hours=72)
-"""Minimum time between two alerts of one kind about one property."""
 MAX_DOCUMENTS = 1000
 """Documents of a property that are watched; if there are more, the newest."""
 SHOWN_NAMES = 20
@@ -85,7 +83,7 @@ def _store(
         return Saved()
     complete = snapshot.complete and reading.complete
     changes = _record(row, compare(old, documents, complete=complete))
-    alerts = raise_alerts(_findings(row, changes), PAUSE)
+    alerts = raise_alerts(_findings(row, changes), PROPERTY_PAUSE)
     return Saved(len(changes), len(alerts))
 
 

@@ -32,7 +32,6 @@ MOST_CHECKS = 6
 """Checks without a removal, over 53 days, after which a request is parked."""
 STILL_LISTED = "the person is still listed"
 FROM_PEOPLE = "this broker accepts requests from people only"
-ALERT_PAUSE = timedelta(hours=24)
 ALERTS = {
     RemovalState.NEEDS_PERSON: ("removal_needs_person", Severity.WARNING),
     RemovalState.REMOVED: ("removal_done", Severity.INFO),
@@ -248,4 +247,4 @@ def _record(row: RemovalRequest, old: str, new: str, by: User | None, note: str)
 def _alert(row: RemovalRequest, kind: str, severity: Severity) -> None:
     details = {"removal": row.pk, "broker": name_of(row.broker)}
     finding = Finding(row.user_id, kind, f"removal:{row.pk}", severity, details)
-    raise_alerts([finding], ALERT_PAUSE)
+    raise_alerts([finding])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 
@@ -15,7 +15,6 @@ from tailrace.domains.protection.services.providers.source import FoundBreach
 from tailrace.domains.protection.services.scanning.breaches import severity_of, store_breaches
 from tailrace.jobs.destinations.together import Together
 
-ALERT_PAUSE = timedelta(hours=24)
 ALERT = "exposure"
 MOST_NAMES = 20
 """Maximum number of breaches that an alert names."""
@@ -49,7 +48,7 @@ def _store(results: Sequence[LookupResult]) -> list[None]:
         exposures = sorted(_exposures(kept, users), key=lambda each: (each.item, each.breach))
         new = _insert(exposures)
         found = [each for each in exposures if (each.item, each.breach) in new]
-        raise_alerts(list(_findings(found)), ALERT_PAUSE)
+        raise_alerts(list(_findings(found)))
         execute(_NOTE_SCANS, **arrays(kept, ("item", "source", "read_at"), numbers=("item",)))
     return [None] * len(results)
 
