@@ -16,8 +16,8 @@ from tailrace.jobs.engine.inserting.insert import insert_jobs, is_one_statement
 from tailrace.jobs.engine.inserting.new_job import Inserted, InvalidJob, NewJob
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
-from tailrace.jobs.models.states import DONE, LIVE, State
 from tailrace.jobs.runtime import payloads
+from tailrace.jobs.runtime.states import DONE, LIVE, State
 
 __all__ = [
     "Blocked", "InvalidJob", "enqueue", "enqueue_many", "enqueue_or_merge", "payload_json",

@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 from tailrace.db.real_field import RealField
 from tailrace.events.models import Event
 from tailrace.jobs.handler import LOWEST_PRIORITY
-from tailrace.jobs.models.states import LIVE, UNSTARTED, State
+from tailrace.jobs.runtime.states import LIVE, UNSTARTED, State
 
 INDEXED_STATES = frozenset({*LIVE, State.FAILED})
 """States for which partial indexes of jobs exist."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tailrace.db import connections
 from tailrace.db.query import query
-from tailrace.jobs.models.states import DONE, FINISHED, State
+from tailrace.jobs.runtime.states import DONE, FINISHED, State
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two queries for a job: each pause is 1.5 times as long as the one before."""

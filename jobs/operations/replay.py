@@ -10,11 +10,11 @@ from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import dependents, wake
 from tailrace.jobs.handler import NO_LANE
-from tailrace.jobs.models.states import REPLAYABLE
 from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.row_locks import lock
 from tailrace.jobs.operations.undo import RESTORED
 from tailrace.jobs.operations.work_out_again import work_out_again
+from tailrace.jobs.runtime.states import REPLAYABLE
 
 log = structlog.get_logger(__name__)
 

@@ -20,8 +20,8 @@ from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations import OperationResult
+from tailrace.jobs.runtime.states import State
 
 NOT_WANTED = "its handler creates no job for the event"
 HAS_ITS_JOBS = "the event already has all jobs of its handler"

@@ -1,1 +1,1 @@
-"""What processes that run handlers use: payloads, job logs, error reports, the shutdown."""
+"""What processes that run handlers use: states, payloads, job logs, error reports, the shutdown."""

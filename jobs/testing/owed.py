@@ -9,7 +9,7 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.runtime.states import LIVE
 
 SHOWN = 10
 """The number of jobs in a message."""

@@ -22,7 +22,7 @@ from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.jobs.testing.owed import name_of
 
 MOST_JOBS = 100_000

@@ -13,7 +13,7 @@ from tailrace.db.query import database_now, query
 from tailrace.events.models import Event
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.mail import digests
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS
 from tailrace.subscriptions.models import Delivery, Digest, FeedItem, InboxItem, Notification

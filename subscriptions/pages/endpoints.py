@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from tailrace.events.catalog.topics import topic_names
 from tailrace.events.types import get_type
-from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.runtime.states import LIVE
 from tailrace.subscriptions.channels.webhook.history import message_list, recovery
 from tailrace.subscriptions.channels.webhook.history import messages as endpoint_messages
 from tailrace.subscriptions.channels.webhook.message import body_of_sample

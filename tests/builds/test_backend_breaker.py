@@ -13,7 +13,7 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Breaker, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import wait_until
 from tests.servers import backend as servers
 from tests.servers.raw import hanging

@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from tailrace.jobs.models.states import MOVES, State
+from tailrace.jobs.runtime.states import MOVES, State
 from tests.chaos import plain_celery
 from tests.chaos.deployment import ROOT, TAILRACE, Deployment
 from tests.chaos.expected_jobs import caused, expected

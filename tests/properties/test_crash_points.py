@@ -17,7 +17,7 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, QueueActivity
-from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.runtime.states import LIVE
 from tailrace.jobs.testing import Clock
 from tests.kit import ROOT, broker_length, empty_broker
 from tests.properties.crash import AFTER, BEFORE

@@ -18,9 +18,9 @@ from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job, QueueActivity
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.runtime.states import State
 from tailrace.jobs.testing import Clock
 from tests.kit import (
     PATIENCE,

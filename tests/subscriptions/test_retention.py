@@ -10,7 +10,7 @@ from tailrace.events.models import Event
 from tailrace.jobs.maintenance import invariant
 from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.models import (
     Delivery,
     Digest,

@@ -93,7 +93,7 @@ def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> Non
     from tailrace.jobs.engine.claiming.claim import claim
     from tailrace.jobs.engine.run.verdict import Verdict
     from tailrace.jobs.engine.settling.settle import settle
-    from tailrace.jobs.models.states import State
+    from tailrace.jobs.runtime.states import State
 
     handler, settled, empty = registry.get(name), 0, 0
     with engine():

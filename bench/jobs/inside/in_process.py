@@ -113,7 +113,7 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
     from tailrace.jobs.engine.settling.settle import settle
     from tailrace.jobs.maintenance.sweeping import sweep
     from tailrace.jobs.maintenance.ticking import tick
-    from tailrace.jobs.models.states import State
+    from tailrace.jobs.runtime.states import State
 
     def undone(work: Callable[[], Any], rounds: int) -> float:
         times = []

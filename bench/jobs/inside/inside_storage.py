@@ -79,7 +79,7 @@ def _claimed(count: int = BATCH) -> list[Any]:
 def _settle(jobs: list[Any]) -> None:
     from tailrace.jobs.engine.run.verdict import Verdict
     from tailrace.jobs.engine.settling.settle import settle
-    from tailrace.jobs.models.states import State
+    from tailrace.jobs.runtime.states import State
 
     settle([Verdict(job, State.COMPLETED) for job in jobs])
 

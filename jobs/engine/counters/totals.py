@@ -25,7 +25,7 @@ from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.run.verdict import Verdict
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 OUTCOMES = (
     "completed", "skipped", "cancelled", "failed", "retried", "snoozed", "interrupted",

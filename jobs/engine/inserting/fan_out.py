@@ -17,7 +17,7 @@ from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import NO_LANE, Handler
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from tailrace.jobs.engine.inserting.merging import insert_or_merge, insert_with_
 from tailrace.jobs.engine.inserting.new_job import Inserted, NewJob, columns_of
 from tailrace.jobs.engine.inserting.owed import existing_jobs
 from tailrace.jobs.engine.waking import dependents
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 
 def insert_jobs(jobs: Sequence[NewJob], *, of_new_events: bool = False) -> Inserted:

@@ -27,7 +27,7 @@ from tailrace.jobs.engine.inserting.insert_sql import (
 )
 from tailrace.jobs.engine.inserting.new_job import Inserted, NewJob, columns_of
 from tailrace.jobs.engine.waking import dependents, wake
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 ROUNDS = 20
 """How often an insert is repeated because the unstarted job with the unique key has begun."""

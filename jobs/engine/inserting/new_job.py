@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from tailrace.db.sql.arrays import arrays
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 KEY_LIMIT = 600
 """Maximum length of a routing key, a lane or a unique key, in characters. The size of index entries

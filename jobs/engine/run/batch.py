@@ -27,8 +27,8 @@ from tailrace.jobs.handler import (
     Permanent,
     TimeLimitExceeded,
 )
-from tailrace.jobs.models.states import State
 from tailrace.jobs.runtime import shutdown
+from tailrace.jobs.runtime.states import State
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ from tailrace.jobs.handler import (
     Snooze,
 )
 from tailrace.jobs.models import Attempt
-from tailrace.jobs.models.states import State
 from tailrace.jobs.runtime.report import Failure, report_failure
 from tailrace.jobs.runtime.reported_errors import class_name, reported_exception, reported_message
+from tailrace.jobs.runtime.states import State
 
 TRACEBACK_LIMIT = 8192
 SHORTEST_SNOOZE = 1.0

@@ -13,7 +13,7 @@ from tailrace.events.publishing.validation import clean
 from tailrace.jobs.engine.failures.fingerprint import Fingerprint
 from tailrace.jobs.handler import ClaimedJob, Outcome, Permanent
 from tailrace.jobs.models import Attempt
-from tailrace.jobs.models.states import OVER, State
+from tailrace.jobs.runtime.states import OVER, State
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,6 @@ from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import hidden_from
 from tailrace.events.types import all_types
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations import acknowledge, batches
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
@@ -30,6 +29,7 @@ from tailrace.jobs.platform.inspection.details.event_states import (
     with_event_state,
 )
 from tailrace.jobs.platform.pages import panel
+from tailrace.jobs.runtime.states import State
 
 MAX_JOBS = 100
 REPLAYED = (State.FAILED, State.CANCELLED)

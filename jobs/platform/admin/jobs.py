@@ -13,7 +13,6 @@ from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
@@ -26,6 +25,7 @@ from tailrace.jobs.platform.inspection.display.formatting import state_label, ti
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
 from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
 from tailrace.jobs.platform.inspection.visibility import hidden_jobs, mask_jobs, require, user_of
+from tailrace.jobs.runtime.states import State
 
 SEARCH = "job_search"
 """The attribute of a request that has the result of its search."""

@@ -7,7 +7,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tailrace.db.locks import Blocked
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.job import JobQuerySet
-from tailrace.jobs.models.states import LIVE, State
 from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
@@ -15,6 +14,7 @@ from tailrace.jobs.operations.retry import retry_now
 from tailrace.jobs.platform.commands._shared import fields, queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, state_label
 from tailrace.jobs.platform.inspection.search.terms import time_of
+from tailrace.jobs.runtime.states import LIVE, State
 
 BATCH = 1000
 

@@ -29,7 +29,7 @@ from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import backfill
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.maintenance.sweeping.row_invariant import bounded_query
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 BATCH = 2000
 SETTLING_SECONDS = 60

@@ -10,8 +10,8 @@ from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.maintenance.sweeping import missing_handlers
 from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, RowInvariant
 from tailrace.jobs.maintenance.ticking import rescue
-from tailrace.jobs.models.states import FINISHED, LIVE, State
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.runtime.states import FINISHED, LIVE, State
 
 
 def _in(states: Sequence[State]) -> str:

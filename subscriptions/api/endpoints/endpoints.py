@@ -8,7 +8,7 @@ from django.urls import reverse
 from ninja import Body, Query, Router
 
 from tailrace.events.types import get_type
-from tailrace.jobs.models.states import FINISHED
+from tailrace.jobs.runtime.states import FINISHED
 from tailrace.subscriptions.api.endpoints.finding import AUTH, find_endpoint
 from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,

@@ -4,16 +4,18 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from pydantic import BaseModel, ConfigDict
 
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
-from tailrace.web.api.schemas import Out
 
 
-class EventSummary(Out):
-    """An event in one line."""
+class EventSummary(BaseModel):
+    """An event in one line. (Not an `Out`: workers import this module, and not the API.)"""
+
+    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
 
     id: int
     type: str

@@ -11,7 +11,7 @@ from tailrace.domains.builds.event_types.build import BuildFail
 from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.history import events_for

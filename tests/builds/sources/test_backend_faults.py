@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from tailrace.domains.builds.sources.log_reader import LogReader
 from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.servers import backend as servers
 

@@ -11,7 +11,7 @@ from tailrace.domains.builds.event_types.catalogue import by_raw_type
 from tailrace.events.models import Event
 from tailrace.jobs.maintenance.sync_declared import sync
 from tailrace.jobs.models import Job, Schedule
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

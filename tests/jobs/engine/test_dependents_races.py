@@ -10,8 +10,8 @@ from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.runtime.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until
 from tests.sandbox.handlers import Working
 

@@ -11,7 +11,7 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Retry
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import at_once, claimed, held, run_and_settle, verdicts_on, wait_until
 from tests.sandbox.handlers import Working, cut_own_connection
 

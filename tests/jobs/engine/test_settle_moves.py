@@ -16,9 +16,9 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import Cancel, ClaimedJob, Retry, Skip
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.models.log_lines import LogLines
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.runtime import job_log
+from tailrace.jobs.runtime.states import State
 from tests.kit import (
     another_transaction,
     at_once,

@@ -18,7 +18,7 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Total
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import claimed, empty_broker, held, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Batch, Working

@@ -9,7 +9,7 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, LeaseLost
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Working
 

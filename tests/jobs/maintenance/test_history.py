@@ -21,11 +21,11 @@ from tailrace.jobs.maintenance.pruning import history, prune
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Replay
 from tailrace.jobs.models.queue_period import MINUTE, QueuePeriod
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.undo import undo
 from tailrace.jobs.platform.inspection.storage import past_retention
+from tailrace.jobs.runtime.states import State
 from tests.kit import (
     another_transaction,
     at_once,

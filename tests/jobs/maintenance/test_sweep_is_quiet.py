@@ -10,7 +10,7 @@ from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE
+from tailrace.jobs.runtime.states import LIVE
 from tests.kit import empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working

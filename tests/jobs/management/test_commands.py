@@ -10,8 +10,8 @@ from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Attempt, Job, Queue
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.runtime.states import State
 
 pytestmark = pytest.mark.django_db
 

@@ -6,11 +6,11 @@ from tailrace.db import locks
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job, Queue
-from tailrace.jobs.models.states import FINISHED, LIVE, MOVES, REPLAYABLE, State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.runtime.states import FINISHED, LIVE, MOVES, REPLAYABLE, State
 from tests.kit import at_once, claimed, held, run_and_settle
 from tests.sandbox.handlers import Working
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from tailrace.db import clock
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.models.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
+from tailrace.jobs.runtime.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
 from tests.properties.machine.recording import Row, writes_after
 
 Moves = frozenset[tuple[State, State]]

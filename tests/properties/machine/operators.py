@@ -4,10 +4,10 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from tailrace.jobs.models import Queue
-from tailrace.jobs.models.states import LIVE, REPLAYABLE
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.runtime.states import LIVE, REPLAYABLE
 from tests.properties.machine.steps import Steps, action, some
 
 

@@ -12,7 +12,7 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import InvalidJob, enqueue
 from tailrace.jobs.models import Job, Queue
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.properties.machine.dying import Died, dying
 from tests.properties.machine.steps import ENQUEUED, UNKNOWN, Steps, action, some
 from tests.sandbox.event_types import Happened

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 ADD_TRIGGER = """
 DROP TABLE IF EXISTS machine_write;

@@ -1,7 +1,7 @@
 """What the tables never contain, whatever happens."""
 
 from tailrace.jobs.engine import registry
-from tailrace.jobs.models.states import LIVE, UNSTARTED
+from tailrace.jobs.runtime.states import LIVE, UNSTARTED
 from tests.properties.machine.recording import execute
 
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)

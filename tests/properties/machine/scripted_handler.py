@@ -7,7 +7,7 @@ from typing import Any
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.handler import Cancel, ClaimedJob, Permanent, Retry, Skip, Snooze
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import verdicts_on
 from tests.properties.machine.recording import Row
 

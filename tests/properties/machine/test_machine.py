@@ -23,8 +23,8 @@ from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.maintenance.sweeping.check_all import check_all
 from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
-from tailrace.jobs.models.states import FINISHED, LIVE, State
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.runtime.states import FINISHED, LIVE, State
 from tests.kit import PATIENCE, at_once, claimed, empty_broker
 from tests.properties.machine.model import seen
 from tests.properties.machine.operators import Operators

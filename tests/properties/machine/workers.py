@@ -11,7 +11,7 @@ from tailrace.jobs.engine.claiming.claim import Limits
 from tailrace.jobs.engine.leases.renew import renew
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.handler import CancelRequested, ClaimedJob, LeaseLost
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import claimed
 from tests.properties.machine.dying import dying
 from tests.properties.machine.scripted_handler import VERDICTS, expected_state

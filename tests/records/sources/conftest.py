@@ -10,7 +10,7 @@ from tailrace.domains.records.models import Source
 from tailrace.domains.records.sources.fetch import origin
 from tailrace.domains.records.sources.requests import request_pull
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.records.kit import source
 from tests.servers.json_feed import FeedServer, feed_server
 from tests.servers.oai_pmh import Repository, oai_repository

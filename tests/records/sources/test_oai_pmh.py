@@ -9,7 +9,7 @@ import pytest
 from tailrace.domains.records.models import Deposition, Source
 from tailrace.domains.records.sources import oai_pmh
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.servers.oai_pmh import Repository
 from tests.servers.web import Response
 

@@ -22,7 +22,7 @@ from tailrace.domains.records.sources.store import ReadSource, SourceChanged, st
 from tailrace.events.models import Event
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job, Schedule
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.records.sources.conftest import PULL
 from tests.servers.web import Response, closed_port
 

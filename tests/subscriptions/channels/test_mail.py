@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 
 from tailrace.config.devserver import mail_files
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net.sanitize import one_line
 from tailrace.subscriptions.models import GroupAddress
 from tests.kit import PATIENCE, wait_until, worker

@@ -10,7 +10,7 @@ from django.core.checks import run_checks
 
 from tailrace.db import clock as events_clock
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net import http_client
 from tailrace.subscriptions.channels.push import devices, vapid
 from tailrace.subscriptions.channels.push.devices import DeviceError

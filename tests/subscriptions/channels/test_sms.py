@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from tailrace.db import clock as events_clock
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.sms import gsm_alphabet
 from tailrace.subscriptions.models import EventSubscription, Preferences
 from tests.kit import at_once, claimed, verdicts_on

@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group
 
 from tailrace.events.publish import Recorded
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.mail import transport
 from tailrace.subscriptions.channels.rss.feeds import make_feed
 from tailrace.subscriptions.models import (

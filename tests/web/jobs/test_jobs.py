@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from tailrace.db.query import database_now
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import REPLAYABLE, State
 from tailrace.jobs.platform.inspection.search import find
+from tailrace.jobs.runtime.states import REPLAYABLE, State
 from tailrace.web.api.jobs import filters, schemas
 from tailrace.web.api.requests.waiting import WaitingPlaces, waiting
 from tests.jobs import operators

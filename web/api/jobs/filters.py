@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 from tailrace.db.pagination import decode, encode
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.details.flow import flow_of
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans
 from tailrace.jobs.platform.inspection.search.terms import Terms
+from tailrace.jobs.runtime.states import State
 
 WINDOW = 10_000
 """Maximum number of jobs that a page reads if no index serves its filters."""

@@ -6,7 +6,6 @@ from ninja import Body, Query, Router, Status
 
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import FINISHED
 from tailrace.jobs.operations.job_result import poll_times
 from tailrace.jobs.platform.inspection.search.find import SearchResult, search
 from tailrace.jobs.platform.inspection.search.terms import InvalidSearch
@@ -15,6 +14,7 @@ from tailrace.jobs.platform.requests import errors
 from tailrace.jobs.platform.requests.copies import lane_of_copy
 from tailrace.jobs.platform.requests.job_request import JobRequest
 from tailrace.jobs.platform.requests.request_job import Requested, request_job
+from tailrace.jobs.runtime.states import FINISHED
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.idempotency import KeyHeader, key_problems

@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from tailrace.db import clock
 from tailrace.db.row_ids import MARGIN, first_id_since, row_id
 from tailrace.jobs.models import Queue
-from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS
 from tailrace.jobs.platform.inspection.search.terms import time_of
+from tailrace.jobs.runtime.states import State
 
 Choices = list[tuple[str, str]]
 

@@ -14,7 +14,6 @@ from tailrace.db.row_ids import row_id
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import FINISHED, LIVE, State
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.reschedule import reschedule
 from tailrace.jobs.platform.admin import rendering
@@ -27,6 +26,7 @@ from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.platform.requests.copies import copies_of
 from tailrace.jobs.platform.requests.job_request import wrong_time
+from tailrace.jobs.runtime.states import FINISHED, LIVE, State
 
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50

@@ -8,9 +8,9 @@ from django.shortcuts import get_object_or_404, render
 
 from tailrace.db.row_ids import row_id
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.runtime.states import LIVE
 
 LARGEST = 2**31 - 1
 

@@ -17,7 +17,6 @@ from tailrace.db.sql.arrays import number_array
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import hidden_from
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE
 from tailrace.jobs.platform.inspection.details.event_states import (
     FAILURES,
     IN_PROGRESS,
@@ -25,6 +24,7 @@ from tailrace.jobs.platform.inspection.details.event_states import (
     SETTLED,
     event_states,
 )
+from tailrace.jobs.runtime.states import LIVE
 
 MAX_EVENTS = 60
 """Events of a chain that are shown, in addition to the causes of the event."""

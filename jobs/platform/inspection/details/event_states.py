@@ -7,7 +7,7 @@ from django.db.models import Case, Count, Q, QuerySet, Value, When
 from django.db.models.lookups import GreaterThan
 
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE, State
+from tailrace.jobs.runtime.states import LIVE, State
 
 NO_JOBS, FAILURES, IN_PROGRESS, SETTLED = "no jobs", "has failures", "in progress", "settled"
 

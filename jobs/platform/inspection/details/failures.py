@@ -9,8 +9,8 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.events.privacy.visibility import VIEW_HIDDEN
 from tailrace.jobs.models import FailureGroup, Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
+from tailrace.jobs.runtime.states import State
 
 MAX_COUNTED = 10_000
 SAMPLE = 5

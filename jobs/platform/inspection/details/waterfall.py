@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import LIVE, State
 from tailrace.jobs.platform.inspection.explain.time_spent import Span
+from tailrace.jobs.runtime.states import LIVE, State
 
 QUARTERS = (0, 25, 50, 75, 100)
 NARROWEST = 0.5

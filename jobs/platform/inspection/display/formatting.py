@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from tailrace.db import clock
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 

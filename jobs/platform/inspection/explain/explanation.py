@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models import Job, Queue
-from tailrace.jobs.models.states import State
 from tailrace.jobs.platform.inspection.explain import state_reasons, time_spent, workers
 from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.next_claim import (
@@ -19,6 +18,7 @@ from tailrace.jobs.platform.inspection.explain.next_claim import (
 from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.platform.inspection.explain.time_spent import Span
 from tailrace.jobs.platform.inspection.visibility import HIDDEN, mask_jobs
+from tailrace.jobs.runtime.states import State
 
 MAX_READS = 3
 """How often a job is read that changes while it is read."""

@@ -8,9 +8,9 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
 from tailrace.jobs.maintenance.ticking.rescue import LOST
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import DONE, LIVE, State
 from tailrace.jobs.platform.inspection.display.formatting import state_label, when
 from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
+from tailrace.jobs.runtime.states import DONE, LIVE, State
 
 _MERGED = re.compile(r"merged into job (\d+)")
 """Matches the error that insert and settle write to a merged job."""

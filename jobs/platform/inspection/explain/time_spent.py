@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import FINISHED, State
 from tailrace.jobs.platform.inspection.visibility import mask_attempts
+from tailrace.jobs.runtime.states import FINISHED, State
 
 MAX_ATTEMPTS = 100
 BACKFILL_SECONDS = 60

@@ -10,7 +10,7 @@ from tailrace.db import clock
 from tailrace.db.row_ids import row_id
 from tailrace.db.times import in_utc
 from tailrace.environment.suggest import did_you_mean
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 
 MAX_LENGTH = 400
 MAX_TERMS = 10

@@ -22,9 +22,9 @@ from tailrace.db.query import database_now, query
 from tailrace.jobs.destinations import delivery, rate_limit
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Breaker, Bucket, Job
-from tailrace.jobs.models.states import State as JobState
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay as replay_jobs
+from tailrace.jobs.runtime.states import State as JobState
 from tailrace.net import ssrf_guard
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret

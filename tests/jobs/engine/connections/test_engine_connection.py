@@ -22,7 +22,7 @@ from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Schedule
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working

@@ -22,8 +22,8 @@ from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
 from tailrace.jobs.runtime import shutdown
+from tailrace.jobs.runtime.states import State
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import PATIENCE, claimed, held, repeated, wait_until
 from tests.sandbox.handlers import Waiting, WaitingShortly

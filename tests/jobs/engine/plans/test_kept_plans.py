@@ -18,7 +18,7 @@ from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import claimed
 from tests.sandbox.handlers import Fair
 

@@ -28,7 +28,6 @@ from tailrace.jobs.maintenance.pruning import history, prune
 from tailrace.jobs.maintenance.sweeping import row_invariant
 from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Queue
-from tailrace.jobs.models.states import State
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
@@ -37,6 +36,7 @@ from tailrace.jobs.platform.inspection.metrics import reading
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.storage import past_retention
 from tailrace.jobs.platform.invariants.events import EventHasJobs
+from tailrace.jobs.runtime.states import State
 from tests import database_reset
 from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened

@@ -10,7 +10,7 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tests.kit import broker_length, claimed, empty_broker, wait_until
 from tests.sandbox.handlers import Batch, Once, Other, Working
 

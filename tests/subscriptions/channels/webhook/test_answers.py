@@ -11,7 +11,7 @@ from tailrace.db import clock as events_clock
 from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net import http_client
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tests.kit import PATIENCE, wait_until, worker

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net import http_client
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.channels.webhook.operations.endpoints import EndpointError

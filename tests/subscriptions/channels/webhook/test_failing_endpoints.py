@@ -5,7 +5,7 @@ from django.db import transaction
 
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Attempt, Breaker, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tests.kit import at_once
 from tests.servers.web import Response, serving

@@ -7,7 +7,7 @@ from standardwebhooks import WebhookVerificationError
 
 from tailrace.db import clock as events_clock
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net import encryption, http_client
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Delivery, Endpoint

@@ -6,7 +6,7 @@ from standardwebhooks import WebhookVerificationError
 from tailrace.events.readers import Readers
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net.signing import new_secret
 from tailrace.subscriptions.channels.webhook.channel import Webhook
 from tailrace.subscriptions.channels.webhook.operations import endpoints

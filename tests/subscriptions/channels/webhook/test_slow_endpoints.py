@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.db import clock as events_clock
-from tailrace.jobs.models.states import State
+from tailrace.jobs.runtime.states import State
 from tailrace.net import http_client
 from tailrace.subscriptions.channels.webhook.channel import Webhook
 from tailrace.subscriptions.channels.webhook.operations import endpoints
