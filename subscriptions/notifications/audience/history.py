@@ -18,16 +18,17 @@ LAST_ID = 2**63 - 1
 # Reads the index (type, id) once per type, and then only one page of rows. With `type = t.type`
 # instead of row comparisons, the planner may choose the primary key, and then scans the whole table
 # for a type that has few events.
-_NEWEST_EVENTS = """
+_NEWEST_IDS = """
+SELECT newest.id
+FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
+  SELECT id FROM tailrace_events_event
+  WHERE (type, id) < (t.type, %(before)s) AND (type, id) > (t.type, 0)
+  ORDER BY type DESC, id DESC LIMIT %(limit)s) AS newest
+ORDER BY newest.id DESC LIMIT %(limit)s
+"""
+_NEWEST_EVENTS = f"""
 SELECT e.id, e.recorded_at, e.type, e.subject
-FROM (
-  SELECT newest.id
-  FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-    SELECT id FROM tailrace_events_event
-    WHERE (type, id) < (t.type, %(before)s) AND (type, id) > (t.type, 0)
-    ORDER BY type DESC, id DESC LIMIT %(limit)s) AS newest
-  ORDER BY newest.id DESC LIMIT %(limit)s) AS page
-JOIN tailrace_events_event e ON e.id = page.id
+FROM ({_NEWEST_IDS}) AS page JOIN tailrace_events_event e ON e.id = page.id
 ORDER BY e.id DESC
 """
 
@@ -49,6 +50,11 @@ def events_for(
 def newest_events(types: Sequence[str], limit: int, before: int = LAST_ID) -> list[Any]:
     """Return id, time, type and subject of the newest events of these types, before an id."""
     return query(_NEWEST_EVENTS, types=list(types), before=before, limit=limit)
+
+
+def newest_ids(types: Sequence[str], limit: int) -> list[int]:
+    """Return the ids of the newest events of these types."""
+    return [id for (id,) in query(_NEWEST_IDS, types=list(types), before=LAST_ID, limit=limit)]
 
 
 def types_of(subscription: EventSubscription) -> list[str]:

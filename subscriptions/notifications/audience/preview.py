@@ -14,7 +14,7 @@ from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.models import EventSubscription
-from tailrace.subscriptions.notifications.audience.history import newest_events, types_of
+from tailrace.subscriptions.notifications.audience.history import newest_ids, types_of
 from tailrace.subscriptions.notifications.audience.resolve import events_of_subscription
 
 MAX_DAYS = 30
@@ -76,7 +76,7 @@ def _examine(
     """Fill `examined`, page by page from the newest event backwards."""
     login = subscription.user.get_username() if subscription.user else None
     deadline = time.monotonic() + MAX_SECONDS
-    ids = [id for id, *_ in newest_events(types_of(subscription), MAX_EVENTS)]
+    ids = newest_ids(types_of(subscription), MAX_EVENTS)
     for offset in range(0, len(ids), PAGE_SIZE):
         page = Event.objects.filter(
             pk__in=ids[offset : offset + PAGE_SIZE],

@@ -13,7 +13,7 @@ from tailrace.events.types import all_types
 from tailrace.subscriptions.channels.webhook.history import message_list, messages, recovery
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint
-from tailrace.subscriptions.notifications.audience.history import newest_events
+from tailrace.subscriptions.notifications.audience.history import newest_ids
 from tests.jobs.engine.plans.test_plans import frugal
 from tests.subscriptions.channels.webhook.kit import FIRST, WEBHOOK, assign_role, owner
 from tests.web.program import Program
@@ -113,8 +113,8 @@ def test_an_endpoint_with_few_messages_among_many(endpoint: Endpoint) -> None:
 def test_the_newest_events_of_all_types(endpoint: Endpoint) -> None:
     """As the preview of a subscription reads them; most types have none."""
     types = [cls.name for cls in all_types()]
-    assert len(newest_events(types, 500)) == 500
-    reads(partial(newest_events, types, 500), 1000)
+    assert len(newest_ids(types, 500)) == 500
+    reads(partial(newest_ids, types, 500), 1000)
 
 
 @pytest.mark.parametrize("what", ["failed", "missing"])
