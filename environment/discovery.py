@@ -1,6 +1,7 @@
 """Find modules and classes that apps declare."""
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
@@ -8,7 +9,6 @@ from typing import TypeVar
 
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
-from django.utils.module_loading import module_has_submodule
 
 T = TypeVar("T")
 
@@ -34,11 +34,21 @@ def find_module(app: AppConfig, name: str) -> str | None:
     modules = [
         f"{app.name}.{path}"
         for path in (name, f"{PLATFORM}.{name}")
-        if app.module and module_has_submodule(app.module, path)
+        if app.module and _exists(f"{app.name}.{path}")
     ]
     if len(modules) > 1:
         raise ImproperlyConfigured(f"{' and '.join(modules)} both exist; keep one of them")
     return modules[0] if modules else None
+
+
+def _exists(name: str) -> bool:
+    """Whether there is such a module. A folder without `__init__.py` is none: git leaves folders
+    with compiled files when it removes or moves a package."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # of the folder `platform`
+        return False
+    return spec is not None and spec.origin is not None
 
 
 def _import_submodules(package: ModuleType) -> None:

@@ -43,3 +43,8 @@ def test_a_module_in_both_folders_is_an_error(folder: Path) -> None:
     with pytest.raises(ImproperlyConfigured) as raised:
         find_module(app, "menu")
     assert str(raised.value) == "shop.menu and shop.platform.menu both exist; keep one of them"
+
+
+def test_a_folder_that_git_left_behind_is_no_module(folder: Path) -> None:
+    (folder / "menu/__pycache__").mkdir(parents=True)
+    assert find_module(app_of(folder, "platform/menu.py"), "menu") == "shop.platform.menu"
