@@ -99,7 +99,7 @@ BUGS = {
             Change(
                 "jobs/engine/settling/settle_sql.py",
                 "SETTLE",
-                "attempt = j.attempt - v.uncharged",
+                "attempt = j.attempt - (NOT v.charged)::int",
                 "attempt = j.attempt + 1",
             ),
         ),
