@@ -4,8 +4,9 @@ Each move is one guarded UPDATE, in one transaction with its schedules and its a
 the subscriptions are locked in the order of their ids.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -50,21 +51,21 @@ def end_grace(ids: Sequence[int]) -> MoveResult:
     """Stop the jobs of subscriptions whose grace is over."""
     over = f"status = 'past_due' AND grace_until <= {clock.NOW}"
     why = "the payment is past due and the grace is over"
-    details = "its jobs no longer run"
-    return _move(ids, "grace_until = NULL", over, Action.GRACE_ENDED, details, unscheduled=why)
+    remove, details = partial(remove_schedules_for, reason=why), "its jobs no longer run"
+    return _move(ids, "grace_until = NULL", over, Action.GRACE_ENDED, details, then=remove)
 
 
 def cancel(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
     """Cancel subscriptions: remove their schedules, and cancel their jobs."""
     set_to, where = "status = 'cancelled', grace_until = NULL", "status <> 'cancelled'"
-    why = "the subscription to the plan was cancelled"
-    return _move(ids, set_to, where, Action.CANCELLED, reason, by, unscheduled=why)
+    remove = partial(remove_schedules_for, reason="the subscription to the plan was cancelled")
+    return _move(ids, set_to, where, Action.CANCELLED, reason, by, remove)
 
 
 def resume(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
     """Make past due and cancelled subscriptions active again, and write their schedules."""
     set_to = "status = 'active', grace_until = NULL"
-    return _move(ids, set_to, "status <> 'active'", Action.RESUMED, reason, by)
+    return _move(ids, set_to, "status <> 'active'", Action.RESUMED, reason, by, write_schedules)
 
 
 def _move(
@@ -74,16 +75,14 @@ def _move(
     action: Action,
     details: str,
     by: User | None = None,
-    unscheduled: str = "",
+    then: Callable[[Sequence[PlanSubscription]], None] | None = None,
 ) -> MoveResult:
-    """Update the rows, and write their schedules, or remove them for the reason `unscheduled`."""
+    """Update the subscriptions, call `then` with the changed ones, and record the change."""
     with transaction.atomic():
         lock(ids)
         changed = update(set_to, where, ids)
-        if unscheduled:
-            remove_schedules_for(changed, unscheduled)
-        else:
-            write_schedules(changed)
+        if then is not None:
+            then(changed)
         record(action, {row.pk: details for row in changed}, by)
     return _result(ids, changed)
 
