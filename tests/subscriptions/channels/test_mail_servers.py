@@ -109,7 +109,8 @@ def test_the_mails_of_a_server_that_is_away_go_to_the_other(
 def test_a_server_that_hangs_delays_its_own_mails_only(
     run_jobs, smtp, other, settings, clock, monkeypatch
 ) -> None:
-    """It takes mails and never answers: each costs an attempt, and five open its breaker."""
+    """It takes mails and never answers: each costs an attempt, and five open its breaker. What was
+    being sent by then is answered as little: on a busy machine all that may be sent at once."""
     monkeypatch.setattr(mail_server_module, "LONGEST_WAIT", 0.2)
     settings.MORE_MAIL_SERVERS = [other.settings() | {"EMAIL_TIMEOUT": 0.5}]
     other.seconds_after_data = 3600
@@ -119,7 +120,7 @@ def test_a_server_that_hangs_delays_its_own_mails_only(
         clock.step(2)
     hung = [job for job in mails() if job.state == "pending"]
     assert len(smtp.received) == 40 - len(hung)
-    assert 1 <= len(hung) <= breaker.ERRORS_TO_OPEN
+    assert 1 <= len(hung) <= PLACES
     assert all(f"the mail server {other.name} did not accept the mail" in job.error for job in hung)
     reasons = Attempt.objects.filter(outcome="snoozed").values_list("message", flat=True)
     assert f"the mail server {other.name} is slow" in set(reasons)

@@ -1,5 +1,7 @@
 """When calls begin within their claims, and how long they take: what a job's waterfall shows."""
 
+import time
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -123,6 +125,7 @@ def test_a_replayed_job_shows_no_call_and_after_an_undo_its_own(scripted) -> Non
 
 
 def test_the_page_of_a_running_job_has_its_claim_and_its_call_apart(clock) -> None:
+    began = time.monotonic()
     id = enqueue(Working)
     claimed("test.work")
     Job.objects.filter(pk=id).update(call_after=2)
@@ -132,4 +135,5 @@ def test_the_page_of_a_running_job_has_its_claim_and_its_call_apart(clock) -> No
     )
     bars = [(bar.span.what, bar.span.kind) for bar in page.context["waterfall"].bars]
     assert bars[-2:] == [("claim 1 → call", "claim"), ("call → now", "run")]
-    assert round(page.context["waterfall"].bars[-1].span.seconds) == 8
+    took = time.monotonic() - began  # the page itself, on a busy machine
+    assert 7.9 < page.context["waterfall"].bars[-1].span.seconds < 8.1 + took
