@@ -131,8 +131,17 @@ def held(sql: str, *params: Any) -> Iterator[int]:
         other.rollback()
 
 
-def sessions_that_wait() -> int:
-    """How many sessions of this database wait for a lock."""
+def sessions_that_wait(*tables: str) -> int:
+    """How many sessions of this database wait for a lock; with `tables`, for one on these."""
+    if tables:
+        # Databases copied from one template have the same oids for their tables.
+        [(count,)] = query(
+            "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND relation = ANY(%(tables)s::regclass[])",
+            tables=list(tables),
+        )
+        return int(count)
     query("SELECT pg_stat_clear_snapshot()")
     [(count,)] = query(
         "SELECT count(*) FROM pg_stat_activity"

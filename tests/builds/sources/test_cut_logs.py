@@ -13,7 +13,7 @@ from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLe
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.states import State
-from tests.kit import PATIENCE, at_once, wait_until
+from tests.kit import PATIENCE, at_once, sessions_that_wait, wait_until
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -247,7 +247,10 @@ def test_killed_around_the_commit_of_a_reset(killed, backend, another_process, p
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("LOCK TABLE tailrace_events_event IN EXCLUSIVE MODE")
             process = another_process()
-            wait_until(lambda: _is_waiting(cursor), what="it waits before its commit")
+            wait_until(
+                lambda: sessions_that_wait("tailrace_events_event"),
+                what="it waits before its commit",
+            )
             process.kill()
             process.wait(PATIENCE)
         assert Poller.objects.get().epoch == 1
@@ -272,13 +275,6 @@ def _silent_after_the_reset(source, response):
         source.write(response)
     else:
         servers.silent(source, response)
-
-
-def _is_waiting(cursor):
-    cursor.execute(
-        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tailrace_events_event'::regclass"
-    )
-    return cursor.fetchone()
 
 
 def test_an_answer_that_contradicts_the_log_is_no_reset(backend, poll, poller, clock):

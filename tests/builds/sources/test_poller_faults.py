@@ -15,7 +15,7 @@ from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLe
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.states import State
-from tests.kit import PATIENCE, at_once, wait_until
+from tests.kit import PATIENCE, at_once, sessions_that_wait, wait_until
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,7 +96,10 @@ def test_killed_before_the_commit_loses_and_doubles_nothing(backend, another_pro
         # The events are written, their jobs wait for this lock: then the process dies.
         cursor.execute("LOCK TABLE tailrace_jobs_live IN EXCLUSIVE MODE")
         process = another_process()
-        wait_until(lambda: _is_waiting(cursor), what="the other process waits before its commit")
+        wait_until(
+            lambda: sessions_that_wait("tailrace_jobs_live"),
+            what="the other process waits before its commit",
+        )
         process.kill()
         process.wait(PATIENCE)
     assert Event.objects.count() == 0
@@ -174,10 +177,3 @@ def test_a_backlog_costs_few_statements_per_page(backend, poll, capsys):
     assert job.result["events"] == 20_000
     assert Event.objects.count() == 20_000
     assert len(queries) < 12 * 20, "of 20 pages"
-
-
-def _is_waiting(cursor):
-    cursor.execute(
-        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tailrace_jobs_live'::regclass"
-    )
-    return cursor.fetchone()

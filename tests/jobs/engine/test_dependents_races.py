@@ -12,7 +12,7 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.runtime.states import State
-from tests.kit import PATIENCE, at_once, claimed, wait_until
+from tests.kit import PATIENCE, at_once, claimed, sessions_that_wait, wait_until
 from tests.sandbox.handlers import Working
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,23 +60,13 @@ def test_a_settlement_that_cannot_see_the_child_releases(settled_first: bool) ->
         locked = parent if settled_first else other
         query("SELECT id FROM tailrace_jobs_job WHERE id = %(id)s FOR UPDATE", id=locked)
         threads[0].start()
-        wait_until(lambda: waiting() == 1)
+        wait_until(lambda: sessions_that_wait() == 1)
         threads[1].start()
-        wait_until(lambda: waiting() == 2 if settled_first else children)
+        wait_until(lambda: sessions_that_wait() == 2 if settled_first else children)
         assert Job.objects.filter(after=parent).exists(), "it is committed"
     for thread in threads:
         thread.join(PATIENCE)
     assert [state(child) for child in children] == ["pending"]
-
-
-def waiting() -> int:
-    """How many sessions of this database wait for a lock."""
-    query("SELECT pg_stat_clear_snapshot()")
-    [(count,)] = query(
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    return int(count)
 
 
 def test_a_settlement_waits_for_no_publisher() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
 from tailrace.db.query import query
@@ -156,7 +156,7 @@ def test_a_join_waits_for_finalizing_and_then_gives_up() -> None:
             with transaction.atomic():
                 assert finalize_inactive_gatherings(find_inactive_gatherings(200))
                 held.set()
-                wait_until(_somebody_waits, what="the joining photo waits for the row")
+                wait_until(sessions_that_wait, what="the joining photo waits for the row")
         else:
             assert held.wait(PATIENCE), "the finalizer holds the row"
             cluster_photos([late.pk])
@@ -176,12 +176,6 @@ def test_finalizing_skips_a_gathering_being_joined() -> None:
         (ended,) = at_once(1, lambda _: len(find_inactive_gatherings(200)))
         assert ended == 0
     assert_consistent(Gathering.objects.get())
-
-
-def _somebody_waits() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(cursor.fetchone()[0])
 
 
 # --- real processes ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.events.models import Event
 from tailrace.jobs.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Job, SweepRun
-from tests.kit import wait_until
+from tests.kit import sessions_that_wait, wait_until
 from tests.photos.kit import (
     SQUARE,
     all_rows,
@@ -270,7 +270,10 @@ def test_of_two_concurrent_sweeps_one_is_skipped(name) -> None:
                 " IN ACCESS EXCLUSIVE MODE"
             )
             first = pool.submit(_elsewhere, name)
-            wait_until(_sweep_waits, what="the first sweep waits for the lock")
+            wait_until(
+                lambda: sessions_that_wait("tailrace_photos_photo", "tailrace_photos_gathering"),
+                what="the first sweep waits for the lock",
+            )
             assert swept(name).outcome == "skipped"
         assert first.result(20).outcome == "checked"
 
@@ -280,13 +283,3 @@ def _elsewhere(name: str) -> SweepRun:
         return swept(name)
     finally:
         connection.close()
-
-
-def _sweep_waits() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT 1 FROM pg_locks WHERE NOT granted"
-            " AND relation IN ('tailrace_photos_photo'::regclass,"
-            " 'tailrace_photos_gathering'::regclass)"
-        )
-        return cursor.fetchone() is not None
