@@ -3,7 +3,6 @@
 import gc
 
 from django.apps import AppConfig
-from django.db.backends.signals import connection_created
 
 
 class TailraceConfig(AppConfig):
@@ -16,9 +15,7 @@ class TailraceConfig(AppConfig):
         from tailrace.config import celery  # noqa: F401  (the current app)
         from tailrace.config.monitoring import sentry
         from tailrace.config.startup import checks  # noqa: F401
-        from tailrace.db.server import refuse_old
 
-        connection_created.connect(refuse_old, dispatch_uid="db.refuse_old")
         sentry.start()
         # Loaded objects live until the process ends: exclude them from garbage collection, so that
         # forked workers share their memory pages.

@@ -137,7 +137,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "overview"  # after a login without `next`
+LOGIN_REDIRECT_URL = "tailrace:overview"  # after a login without `next`
 HOME_OF_USERS = "my_subscriptions"  # the overview redirects users who are not staff
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
@@ -160,7 +160,6 @@ STORAGES = global_settings.STORAGES | env.storages()
 
 # --- API and jobs -------------------------------------------------------------------------------
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_621_440, env.of(WebSettings).API_MAX_BODY_BYTES)
-JOBS_PRUNE_SECONDS = 3600
 if platform.SENTRY_DSN:
     reporters = env.of(JobsSettings).JOBS_ERROR_REPORTERS
     JOBS_ERROR_REPORTERS = [*reporters, "tailrace.config.monitoring.sentry.report"]

@@ -18,12 +18,10 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from tailrace.db.engine_database import ENGINE as ENGINE
 from tailrace.db.engine_database import SESSION
 
 T = TypeVar("T")
-
-ENGINE = "tailrace"
-"""Alias of the connection. It uses the same server and database as `default`."""
 
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
 

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+
+ENGINE = "tailrace"
+"""Alias of the engine's connection. It uses the same server and database as `default`."""
 
 STATEMENT_SECONDS = 15
 LOCK_SECONDS = 2
@@ -33,6 +37,23 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
         "POOLED": pooled,
         "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
     }
+
+
+def add_engine_database() -> None:
+    """Add the engine's connection to a project whose DATABASES does not have it. It keeps what the
+    entry `default` says of server, user and session; it has no pool of its own, no transaction
+    around requests, and the isolation level of the engine, READ COMMITTED. With
+    DISABLE_SERVER_SIDE_CURSORS, as Django's docs require for poolers such as PgBouncer, sessions
+    are taken to be pooled."""
+    if ENGINE in settings.DATABASES:
+        return
+    default = {"OPTIONS": {}, **settings.DATABASES.get(DEFAULT_DB_ALIAS, {})}
+    own = engine_database(default, pooled=default.get("DISABLE_SERVER_SIDE_CURSORS", False))
+    for name in ("pool", "isolation_level"):
+        own["OPTIONS"].pop(name, None)
+    own |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+    settings.DATABASES[ENGINE] = own
+    connections.configure_settings(settings.DATABASES)
 
 
 def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:

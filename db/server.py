@@ -6,9 +6,13 @@ from typing import Any
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections
 
+from tailrace.db.engine_database import ENGINE
+from tailrace.environment.conf import on_platform
+
 OLDEST = 15
 """The oldest supported major version of PostgreSQL."""
 CONNECT_SECONDS = 5
+_OTHER = "set DATABASE_URL to another server (empty: an embedded one)"
 
 
 @dataclass(frozen=True)
@@ -27,15 +31,18 @@ def server_problem() -> ServerProblem | None:
             version = connection.info.server_version
     except psycopg.OperationalError as error:
         return ServerProblem(
-            f"{_address(default.settings_dict)} cannot be used: {_reason(error)}; start it, or set"
-            " DATABASE_URL to another server (empty: an embedded one)",
+            f"{_address(default.settings_dict)} cannot be used: {_reason(error)}; start it, or"
+            f" {_OTHER}",
             may_pass=True,
         )
     return ServerProblem(too_old(version), may_pass=False) if version < OLDEST * 10_000 else None
 
 
 def refuse_old(connection: Any, **kwargs: Any) -> None:
-    """Receiver of `connection_created`: raise NotSupportedError for a server that is too old."""
+    """Receiver of `connection_created`: raise NotSupportedError if our server is too old. Other
+    databases of a project are its own."""
+    if connection.alias not in (DEFAULT_DB_ALIAS, ENGINE) or connection.vendor != "postgresql":
+        return
     if (version := connection.pg_version) < OLDEST * 10_000:
         connection.close()
         raise NotSupportedError(too_old(version))
@@ -46,7 +53,7 @@ def too_old(version: int) -> str:
     address = _address(connections[DEFAULT_DB_ALIAS].settings_dict)
     return (
         f"{address} has version {version // 10_000}, but Tailrace needs {OLDEST} or newer;"
-        " upgrade it, or set DATABASE_URL to another server (empty: an embedded one)"
+        f" upgrade it, or {_OTHER if on_platform() else 'set DATABASES to another server'}"
     )
 
 

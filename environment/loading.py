@@ -1,7 +1,7 @@
 """Find, read and describe the settings of all apps."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
@@ -23,13 +23,15 @@ def settings_classes(apps: Iterable[str]) -> list[type[AppSettings]]:
 
 
 class Environment:
-    """The environment variables of one process, read and checked."""
+    """The environment variables of one process, or the values `given` instead, read and checked."""
 
-    def __init__(self, classes: Iterable[type[AppSettings]]) -> None:
+    def __init__(
+        self, classes: Iterable[type[AppSettings]], given: Mapping[str, Any] | None = None
+    ) -> None:
         self.problems: list[Problem] = []
         self.settings: dict[type[AppSettings], AppSettings] = {}
         for cls in classes:
-            self.settings[cls], problems = cls.load()
+            self.settings[cls], problems = cls.load(given)
             self.problems += problems
 
     def of(self, cls: type[T]) -> T:

@@ -6,15 +6,14 @@ import ast
 import inspect
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tailrace.environment.insecure import Insecure
 from tailrace.environment.types import Rule
@@ -41,18 +40,12 @@ class Variable:
     meaning: str
 
 
-class AppSettings(BaseSettings):
+class AppSettings(BaseModel):
     """The environment variables of one app: a subclass in its `settings.py`. A field's name is the
     name of the Django setting and, without `validation_alias`, of the variable. The docs show the
     docstring below the field, and `examples` instead of a default that depends on the machine."""
 
-    model_config = SettingsConfigDict(
-        case_sensitive=True,
-        enable_decoding=False,
-        validate_default=False,
-        frozen=True,
-        allow_inf_nan=False,
-    )
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     prefixes: ClassVar[tuple[str, ...]] = ()
     """Unknown variables with one of these prefixes are reported as likely typing errors."""
@@ -67,14 +60,17 @@ class AppSettings(BaseSettings):
         return {}
 
     @classmethod
-    def load(cls) -> tuple[Self, list[Problem]]:
-        """Read the environment. Return the settings and the problems of the variables."""
+    def load(cls, given: Mapping[str, Any] | None = None) -> tuple[Self, list[Problem]]:
+        """Read the environment, or the values `given` instead, by the names of the variables.
+        Return the settings and the problems of the variables."""
+        source = os.environ if given is None else given
+        values = {name: source[name] for name in cls.names() if name in source}
         problems: list[Problem] = []
         try:
-            settings = cls()
+            settings = cls.model_validate(values)
         except ValidationError as error:
             problems = [each for details in error.errors() for each in cls._problems(details)]
-            settings = cls(**{problem.name: "" for problem in problems})
+            settings = cls.model_validate(values | {problem.name: "" for problem in problems})
         return settings, [*problems, *settings.conflicts()]
 
     @classmethod
@@ -131,7 +127,7 @@ def named_variables(prefix: str) -> Any:
     )
 
 
-def _meanings(cls: type[BaseSettings]) -> dict[str, str]:
+def _meanings(cls: type[BaseModel]) -> dict[str, str]:
     """Return the docstring below each field, by its name. Pydantic would read the source of each
     class whenever a process starts."""
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body

@@ -17,7 +17,7 @@ _HOST = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
 class Rule(ABC):
-    """Converts the text of a variable to a value."""
+    """Converts the text of a variable to a value. Other values must have the field's type."""
 
     kind: ClassVar[str]
     """The description of the value in the table of docs/configuration.md."""
@@ -29,7 +29,10 @@ class Rule(ABC):
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
+        return core_schema.no_info_before_validator_function(self._read_text, handler(source))
+
+    def _read_text(self, value: Any) -> Any:
+        return self.read(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)

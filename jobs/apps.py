@@ -1,8 +1,13 @@
 from pathlib import Path
+from types import ModuleType
 
 from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
+from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
+from tailrace.db.engine_database import add_engine_database
+from tailrace.db.server import refuse_old
 from tailrace.environment.discovery import import_modules
 
 
@@ -14,6 +19,19 @@ class JobsConfig(AppConfig):
     path = str(Path(__file__).parent / "platform" / "pages")  # of templates and static files
     default_auto_field = "django.db.models.BigAutoField"
 
+    def __init__(self, app_name: str, app_module: ModuleType | None) -> None:
+        """Add the engine's database connection, before any module can open one."""
+        super().__init__(app_name, app_module)
+        add_engine_database()
+
+    def import_models(self) -> None:
+        """Raises ImproperlyConfigured if `tailrace.events`, which jobs refer to, is missing."""
+        if not apps.is_installed("tailrace.events"):
+            raise ImproperlyConfigured(
+                "INSTALLED_APPS contains 'tailrace.jobs' without 'tailrace.events'; add both"
+            )
+        super().import_models()
+
     def ready(self) -> None:
         from django.contrib.admin.apps import AdminConfig
 
@@ -21,6 +39,7 @@ class JobsConfig(AppConfig):
         from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from tailrace.jobs.maintenance import sync_declared
 
+        connection_created.connect(refuse_old, dispatch_uid="jobs.refuse_old")
         registry.discover()
         import_modules("invariants")
         import_modules("retention")

@@ -13,11 +13,11 @@ import structlog
 from billiard import active_children
 from billiard import pool as billiard_pool
 from celery import current_app, signals
-from django.conf import settings
-from kombu import Queue as KombuQueue
 
+from tailrace.environment.conf import conf, on_platform
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.drain import task_of
+from tailrace.jobs.engine.waking.wake import broker_queue
 from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 from tailrace.jobs.runtime import shutdown
 
@@ -30,32 +30,40 @@ LAST_SECONDS = 2.0
 """This many seconds after the grace, the main process ends even if it still has children."""
 POLL_SECONDS = 0.25
 
-# A child that ends waits until the main process has read the results of its last tasks, which a
-# main process that is ending mostly does not do: wait 2 seconds instead of 30. Billiard has no
-# setting for it. Nothing is lost: the jobs are settled, and the results of tasks are empty.
-billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
+if on_platform():
+    # A child that ends waits until the main process has read the results of its last tasks, which a
+    # main process that is ending mostly does not do: wait 2 seconds instead of 30. Billiard has no
+    # setting for it. Nothing is lost: the jobs are settled, and the results of tasks are empty.
+    billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 
 
 def register() -> None:
-    """Register a task for each handler on the current Celery app, and declare the queues."""
+    """Register a task for each handler on the current Celery app, and declare the queues. Limits
+    that a project sets for all its tasks do not apply to these."""
     for handler in registry.all_handlers().values():
         work = task_of(handler)
         work.__doc__ = handler.description()
-        limit = handler.time_limit or settings.JOBS_TIME_LIMIT
-        time_limit = settings.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN
-        current_app.task(name=handler.name, ignore_result=True, time_limit=time_limit)(work)
+        limit = handler.time_limit or conf.JOBS_TIME_LIMIT
+        time_limit = conf.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN
+        limits: dict[str, Any] = {"rate_limit": "0", "time_limit": time_limit}
+        if current_app.conf.task_soft_time_limit:
+            limits["soft_time_limit"] = time_limit
+        current_app.task(
+            name=handler.name, ignore_result=True, store_errors_even_if_ignored=False, **limits
+        )(work)
     declare_queues()
 
 
 def declare_queues() -> None:
-    """Configure the queue of each handler on the current Celery app."""
-    names = list(registry.all_handlers())
-    kind = current_app.conf.task_default_queue_type
-    arguments = {"x-queue-type": kind} if kind == "quorum" else None
+    """Configure the queue of each handler on the current Celery app. A project's own queues and
+    routes stay; if it has configured no queues, Celery's default queue stays."""
+    amqp, names = current_app.amqp, list(registry.all_handlers())
+    others = {} if on_platform() else amqp.Queues(current_app.conf.task_queues)
     current_app.conf.task_queues = [
-        KombuQueue(name, routing_key=name, queue_arguments=arguments) for name in names
+        *(queue for name, queue in others.items() if name not in names),
+        *map(broker_queue, names),
     ]
-    current_app.conf.task_routes = {name: {"queue": name} for name in names}
+    vars(amqp).pop("queues", None)  # if they were read before
 
 
 @signals.worker_before_create_process.connect
@@ -73,7 +81,7 @@ def end_calls_in_flight(**kwargs: Any) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in shutdown.SIGNALS:  # a second signal would end the process before that
             signal.signal(number, signal.SIG_IGN)
-    in_flight.shut_down(min(shutdown.seconds_left(), settings.SHUTDOWN_GRACE))
+    in_flight.shut_down(min(shutdown.seconds_left(), conf.SHUTDOWN_GRACE))
 
 
 @signals.worker_shutting_down.connect
@@ -83,7 +91,8 @@ def begin_shutdown(**kwargs: Any) -> None:
 
 @signals.worker_ready.connect
 def _watch_main_process(**kwargs: Any) -> None:
-    threading.Thread(target=_end_in_time, name="shutdown", daemon=True).start()
+    if on_platform():  # in another project, the worker may still run tasks of that project
+        threading.Thread(target=_end_in_time, name="shutdown", daemon=True).start()
     if threading.current_thread() is threading.main_thread():
         for number in (*shutdown.SIGNALS, signal.SIGINT):
             _tell_children_first(number)
@@ -110,7 +119,7 @@ def _end_in_time() -> None:
     while shutdown.seconds_left() > -LAST_SECONDS:
         time.sleep(POLL_SECONDS)
     children = [child.pid for child in active_children() if child.pid]
-    log.error("shutdown.forced", children=len(children), grace=settings.SHUTDOWN_GRACE)
+    log.error("shutdown.forced", children=len(children), grace=conf.SHUTDOWN_GRACE)
     for pid in children:
         with suppress(ProcessLookupError):  # it has ended
             os.kill(pid, signal.SIGKILL)

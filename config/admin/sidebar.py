@@ -11,7 +11,7 @@ from tailrace.web.pages.menu import AdminLink, AdminSection
 WORK = AdminSection(
     "Work",
     [
-        AdminLink("Overview", "monitoring", view="overview"),
+        AdminLink("Overview", "monitoring", view="tailrace:overview"),
         AdminLink("Events", "bolt", "tailrace_events.event"),
         AdminLink("Jobs", "task_alt", "tailrace_jobs.job"),
         AdminLink("Failures", "error", "tailrace_jobs.failuregroup"),
@@ -61,7 +61,7 @@ def _item(link: AdminLink) -> dict[str, Any]:
         permissions += [f"{app}.view_{name}", f"{app}.change_{name}"]
     if permissions:
         item["permission"] = lambda request: any(map(request.user.has_perm, permissions))
-    if link.view == "overview":  # all URLs begin with its URL, so unfold would always mark it
+    if link.view == "tailrace:overview":  # all URLs begin with its URL: unfold would mark it always
         item["active"] = lambda request: False
     return item
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
 from tailrace.db.times import in_utc
+from tailrace.environment.conf import conf
 from tailrace.environment.field_errors import FieldError, field_errors, hint
 from tailrace.events.errors import InvalidPayload, PublishError
 from tailrace.events.publishing.unknown_keys import refuse_unknown_keys
@@ -165,10 +165,10 @@ def _json(name: str, payload: dict[str, Any]) -> str:
             " cannot store; remove it before publishing"
         )
     size = len(text.encode())
-    if size > settings.EVENTS_MAX_PAYLOAD_BYTES:
+    if size > conf.EVENTS_MAX_PAYLOAD_BYTES:
         raise InvalidPayload(
             f"{name}: payload is {size} bytes, more than EVENTS_MAX_PAYLOAD_BYTES"
-            f" ({settings.EVENTS_MAX_PAYLOAD_BYTES}); publish the key of large content instead"
+            f" ({conf.EVENTS_MAX_PAYLOAD_BYTES}); publish the key of large content instead"
         )
     return text
 
@@ -221,12 +221,12 @@ def _storable(payload: Any) -> Any:
     """Return the payload if it is JSON and not too large, or else the beginning of its text."""
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
-        if len(text.encode()) <= settings.EVENTS_MAX_PAYLOAD_BYTES:
+        if len(text.encode()) <= conf.EVENTS_MAX_PAYLOAD_BYTES:
             return payload
     except (TypeError, ValueError):
         text = _as_text(payload)
     cleaned: str = clean(text)[0]
-    return cleaned[: settings.EVENTS_MAX_PAYLOAD_BYTES // 4]
+    return cleaned[: conf.EVENTS_MAX_PAYLOAD_BYTES // 4]
 
 
 def _truncated(key: str, value: Any) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
-from django.conf import settings
 from django.db import OperationalError
 
 from tailrace.db import clock, connections, prepared
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.begin import begin
@@ -80,8 +80,8 @@ def engine_session(name: str) -> Iterator[None]:
 
 def _drain(handler: Handler, tally: Counter[str]) -> None:
     name, began = handler.name, time.monotonic()
-    until = began + settings.JOBS_DRAIN_SECONDS
-    turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
+    until = began + conf.JOBS_DRAIN_SECONDS
+    turn = began + min(TURN_SECONDS, conf.JOBS_DRAIN_SECONDS)
     limits = connections.with_reconnect(lambda: begin(handler))
     while limits is not None:
         batch = one_batch(handler, limits, until)

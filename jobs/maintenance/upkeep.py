@@ -17,12 +17,12 @@ from typing import Any
 import structlog
 from celery import current_app
 from celery.signals import beat_init, worker_ready, worker_shutdown
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 
-from tailrace.db.connections import timed_out
+from tailrace.db.connections import ENGINE, timed_out
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
+from tailrace.environment.conf import conf
 from tailrace.jobs.maintenance import periods, sync_declared
 from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.maintenance.pruning.prune import prune
@@ -47,6 +47,7 @@ POSTPONED_SECONDS = 15.0
 REPEAT_SECONDS = 60.0
 """A repeated error is logged again after this time."""
 TICK_SECONDS = 1.0
+PRUNE_SECONDS = 3600.0
 PERIOD_SECONDS = 60.0
 """Seconds between two sums of queue periods."""
 HISTORY_SECONDS = 10.0
@@ -120,7 +121,7 @@ class UpkeepThread(threading.Thread):
         """Give this thread its own default connection with its own limits."""
         own = connections.create_connection(DEFAULT_DB_ALIAS)
         options = dict(own.settings_dict["OPTIONS"])
-        pooled = not settings.DATABASE_PREPARE
+        pooled = connections[ENGINE].settings_dict["POOLED"]
         if not pooled:  # behind a pooler, the engine's limits go with each statement
             flags = " ".join(f"-c {name}={value}" for name, value in self.limits.items())
             options["options"] = f"{options.get('options', '')} {flags}".strip()
@@ -185,8 +186,8 @@ class Upkeep:
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
         quick = [Duty("tick", TICK_SECONDS, tick)]
         slow = [
-            Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
-            Duty("prune", settings.JOBS_PRUNE_SECONDS, prune),
+            Duty("sweep", conf.JOBS_SWEEP_SECONDS, sweep),
+            Duty("prune", PRUNE_SECONDS, prune),
             Duty("periods", PERIOD_SECONDS, periods.add_up),
             Duty("history", HISTORY_SECONDS, history.move),
         ]

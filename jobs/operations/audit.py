@@ -1,11 +1,14 @@
-"""Record actions of operators in Django's admin log: one entry for one object or for many."""
+"""Record actions of operators in Django's admin log: one entry for one object or for many. In a
+project without Django's admin, they are only logged."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
+import structlog
+from django.apps import apps
 from django.db.models import Model
+
+log = structlog.get_logger(__name__)
 
 NAMES_LIMIT = 1000
 """The maximum length of the names of many objects in one entry, in characters."""
@@ -34,6 +37,12 @@ def record(
 
 
 def _log(user: Any, model: type[Model], what: str, message: str, **rest: Any) -> int:
+    if not apps.is_installed("django.contrib.admin"):
+        log.info("operator.acted", user=user.pk, model=model._meta.label, what=what, action=message)
+        return 0
+    from django.contrib.admin.models import CHANGE, LogEntry
+    from django.contrib.contenttypes.models import ContentType
+
     row = LogEntry.objects.create(
         user_id=user.pk,
         content_type=ContentType.objects.get_for_model(model),
@@ -52,7 +61,9 @@ def record_many(
     the entry with the id `entry`; return its id."""
     noun = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
     message = f"{action} {number:,} {noun}: {what}"
-    if entry is not None:
+    if entry:
+        from django.contrib.admin.models import LogEntry
+
         LogEntry.objects.filter(pk=entry).update(change_message=message)
         return entry
     return _log(user, model, what, message)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import structlog
-from django.conf import settings
 from django.db import connections
 from django.utils.module_loading import import_string
+
+from tailrace.environment.conf import conf
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +126,7 @@ flush = _reports.flush
 @cache
 def reporters() -> tuple[Reporter, ...]:
     """Return the callables listed in JOBS_ERROR_REPORTERS."""
-    return tuple(import_string(path) for path in settings.JOBS_ERROR_REPORTERS)
+    return tuple(import_string(path) for path in conf.JOBS_ERROR_REPORTERS)
 
 
 def to_log(failure: Failure) -> None:

@@ -1,3 +1,5 @@
+from tailrace.environment.conf import conf
+
 """The parts of an exception that error reports contain: its class, and its message if the class is
 in JOBS_REPORTED_ERRORS.
 
@@ -5,7 +7,6 @@ Other messages may quote payloads: an invalid value, a key of the database, a na
 with the attempt of the job, for users with the permission to see payloads.
 """
 
-from django.conf import settings
 
 MAX_LENGTH = 500
 MAX_CAUSES = 20
@@ -18,7 +19,7 @@ def class_name(error: BaseException) -> str:
 
 def reported_message(error_class: str, message: str) -> str:
     """Return the first line of the message if JOBS_REPORTED_ERRORS contains the class, else ""."""
-    if error_class not in settings.JOBS_REPORTED_ERRORS:
+    if error_class not in conf.JOBS_REPORTED_ERRORS:
         return ""
     return message.strip().partition("\n")[0][:MAX_LENGTH]
 

@@ -19,7 +19,8 @@ from types import FrameType
 from typing import Any
 
 from billiard import current_process
-from django.conf import settings
+
+from tailrace.environment.conf import conf
 
 SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 """The signals that end a worker. Celery's children ignore SIGINT."""
@@ -64,7 +65,7 @@ def seconds_left() -> float:
     """Return how many seconds running calls may still take: infinite if no shutdown is requested,
     negative after the grace."""
     at = requested_at()
-    return float("inf") if at is None else at + settings.SHUTDOWN_GRACE - time.monotonic()
+    return float("inf") if at is None else at + conf.SHUTDOWN_GRACE - time.monotonic()
 
 
 def is_stuck() -> bool:

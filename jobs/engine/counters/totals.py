@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from django.conf import settings
-
 from tailrace.db import clock, connections
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.environment.conf import conf
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.run.verdict import Verdict
@@ -126,7 +125,7 @@ def add(counts: Mapping[Key, Sequence[float]]) -> None:
 
 def write_soon() -> None:
     """Have the thread write the pending counts, if no drain writes them first."""
-    if settings.JOBS_WAKE == "thread" and _pending.any():
+    if conf.JOBS_WAKE == "thread" and _pending.any():
         _writer.request([""])
 
 
@@ -214,7 +213,7 @@ def record(queue: str, tally: Counter[str], seconds: float) -> None:
         "failed": tally["failed"],
         "busy_ms": int(seconds * 1000),
     }
-    if settings.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
+    if conf.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
         with params_to_write() as params:
             execute(_RECORD, **statistics, **params)
     else:

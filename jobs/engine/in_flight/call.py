@@ -6,8 +6,8 @@ import time
 from contextvars import ContextVar
 
 from asgiref.sync import ThreadSensitiveContext
-from django.conf import settings
 
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine.in_flight.threads import JobThread
 from tailrace.jobs.engine.run.failure import interrupted, verdict_of
 from tailrace.jobs.engine.run.handler_call import job_context, timed
@@ -25,7 +25,7 @@ class Call:
         self.is_recorded = is_recorded
         """Whether the begin of the call is recorded in the database, once it has begun."""
         self.handler = job.handler
-        self.time_limit = job.handler.time_limit or settings.JOBS_TIME_LIMIT
+        self.time_limit = job.handler.time_limit or conf.JOBS_TIME_LIMIT
         self.began_at: float | None = None
         """When its coroutine began, by time.monotonic()."""
         self.waits_since: float | None = None

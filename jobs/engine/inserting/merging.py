@@ -11,10 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from django.conf import settings
-
 from tailrace.db import connections, locks, prepared
 from tailrace.db.sql.arrays import number_array
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.inserting.insert_sql import (
@@ -188,7 +187,7 @@ def _count_on_commit(ids: Sequence[int]) -> None:
 
 
 def _count_soon(ids: Sequence[int]) -> None:
-    if settings.JOBS_WAKE == "thread":
+    if conf.JOBS_WAKE == "thread":
         counter.request(ids)
     else:
         with _lock:

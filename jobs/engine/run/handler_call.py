@@ -9,11 +9,11 @@ from types import FrameType
 from typing import Any
 
 import structlog
-from django.conf import settings
 
 from tailrace.db import connections
 from tailrace.db.sessions import session
 from tailrace.db.sessions.session_statements import cancel_statements
+from tailrace.environment.conf import conf
 from tailrace.events import context
 from tailrace.jobs.engine.run.failure import verdict_of
 from tailrace.jobs.engine.run.verdict import Verdict, completed
@@ -98,7 +98,7 @@ def _time_limit(handler: Handler) -> Iterator[None]:
     Only the main thread can be interrupted, since only it gets signals. Prefork and solo workers
     run their tasks there. In other threads only Celery's hard time limit applies.
     """
-    seconds = handler.time_limit or settings.JOBS_TIME_LIMIT
+    seconds = handler.time_limit or conf.JOBS_TIME_LIMIT
     if threading.current_thread() is not threading.main_thread():
         yield
         return

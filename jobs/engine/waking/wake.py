@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 import structlog
 from celery import current_app
-from django.conf import settings
 from django.db import DatabaseError, InterfaceError
+from kombu import Queue as KombuQueue
 from kombu.exceptions import OperationalError
 
 from tailrace.db import clock, connections, prepared
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
@@ -82,7 +83,7 @@ class _Wake:
 
 def soon(names: Iterable[str]) -> None:
     """Wake these queues now, in the waker's thread: see `on_commit`."""
-    if settings.JOBS_WAKE == "thread":
+    if conf.JOBS_WAKE == "thread":
         waker.request(names)
     else:
         wake(names)
@@ -144,7 +145,7 @@ waker = Coalescer("waker", wake, pace=PACE_SECONDS)
 def deliver(names: Iterable[str]) -> None:
     """Send one message for each of these queues, which are already marked, in a thread, so that the
     caller does not wait for the broker."""
-    if settings.JOBS_WAKE == "thread":
+    if conf.JOBS_WAKE == "thread":
         _sender.request(names)
     else:
         send(names)
@@ -174,13 +175,23 @@ def send(names: Iterable[str]) -> int:
 _sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)
 
 
+def broker_queue(name: str) -> KombuQueue:
+    """Return the broker's queue of a handler. Workers and senders must declare the same queue, or
+    RabbitMQ refuses one of them."""
+    kind = current_app.conf.task_default_queue_type
+    arguments = {"x-queue-type": kind} if kind == "quorum" else None
+    return KombuQueue(name, routing_key=name, queue_arguments=arguments)
+
+
 def _send(name: str) -> None:
     unconfirmed = None
+    if name not in (queues := current_app.amqp.queues):  # of a process without the tasks
+        queues.add(broker_queue(name))
     with current_app.producer_or_acquire() as producer:
         try:
             current_app.send_task(
                 name, queue=name, producer=producer, retry=False, ignore_result=True,
-                confirm_timeout=CONFIRM_SECONDS,
+                serializer="json", confirm_timeout=CONFIRM_SECONDS,
             )  # fmt: skip
         except OperationalError as error:
             if not isinstance(error.__cause__, TimeoutError):

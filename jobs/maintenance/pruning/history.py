@@ -14,12 +14,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import structlog
-from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from tailrace.db import connections
 from tailrace.db.query import database_now, execute, query
 from tailrace.db.sql.plans import probe
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine.settling.settle import PREFIX, partition
 
 log = structlog.get_logger(__name__)
@@ -143,7 +143,7 @@ def move() -> int:
     deadline = time.monotonic() + SECONDS
     make_partitions()
     until = database_now() - timedelta(seconds=AGE_SECONDS)
-    since = until - timedelta(days=settings.JOBS_RETENTION_DAYS)
+    since = until - timedelta(days=conf.JOBS_RETENTION_DAYS)
     moved = 0
     while time.monotonic() < deadline and (oldest := query(_OLDEST, since=since, until=until)):
         day = oldest[0][0].astimezone(UTC).date()

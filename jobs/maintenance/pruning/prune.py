@@ -5,12 +5,12 @@ from collections.abc import Callable
 from functools import partial
 
 import structlog
-from django.conf import settings
 from django.db import DatabaseError
 
 from tailrace.db import clock, connections
 from tailrace.db.query import execute, query
 from tailrace.db.sql.plans import probe
+from tailrace.environment.conf import conf
 from tailrace.environment.discovery import subclasses
 from tailrace.jobs.maintenance.pruning.history import BATCH, drop_past, in_batches
 from tailrace.jobs.maintenance.retention import KeepEvents
@@ -42,8 +42,8 @@ def prune() -> dict[str, int]:
     """Delete old jobs, events and records; return the number of deleted rows of each kind. If a
     kind fails, for example because its rows are locked, the others are still pruned."""
     deadline = time.monotonic() + SECONDS
-    days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
-    event_days = settings.EVENTS_RETENTION_DAYS
+    days, failed_days = conf.JOBS_RETENTION_DAYS, conf.JOBS_FAILED_RETENTION_DAYS
+    event_days = conf.EVENTS_RETENTION_DAYS
     kinds = {
         "days of the history": partial(drop_past, days, deadline),
         "completed jobs": partial(in_batches, _DELETE_DONE, deadline, days=days),
@@ -122,7 +122,7 @@ def _prune_records(table: str, column: str, deadline: float) -> int:
         DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table}
           WHERE {column} < {clock.NOW} - make_interval(days => %(days)s)
           {order} LIMIT {BATCH} FOR UPDATE SKIP LOCKED)"""
-    return in_batches(statement, deadline, days=settings.JOBS_RECORDS_RETENTION_DAYS)
+    return in_batches(statement, deadline, days=conf.JOBS_RECORDS_RETENTION_DAYS)
 
 
 # Oldest ids first, along the primary key, until the end of the batch or the first event that is not

@@ -5,11 +5,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 import structlog
+from celery import current_app
 from django.conf import settings
 from kombu import Connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tailrace.environment.conf import on_platform
 from tailrace.jobs.platform.inspection.recent import Recent
 
 log = structlog.get_logger(__name__)
@@ -62,4 +64,21 @@ def _connect_amqp(url: str) -> None:
         amqp.ensure_connection(max_retries=1, interval_start=0)  # connect() sleeps after a refusal
 
 
-recent = Recent(lambda: "ok" if broker_answers(settings.BROKER_URL) else "away")
+def _project_broker_answers() -> bool:
+    """Ask the broker of another project, with the options that it gives to Celery."""
+    if str(url := current_app.conf.broker_url).startswith("redis://"):
+        return broker_answers(url)
+    try:
+        with current_app.connection_for_write(connect_timeout=BROKER_SECONDS) as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, timeout=1)
+    except Exception as error:
+        log.warning("broker.away", error=type(error).__name__)
+        return False
+    return True
+
+
+def _answers() -> bool:
+    return broker_answers(settings.BROKER_URL) if on_platform() else _project_broker_answers()
+
+
+recent = Recent(lambda: "ok" if _answers() else "away")

@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.environment.conf import conf
 from tailrace.events.publish import RECORDED, Recorded
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
@@ -109,7 +109,7 @@ class _Window:
 
     def __init__(self, since: float, limit: int) -> None:
         self.limit = limit
-        days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
+        days = min(conf.JOBS_RETENTION_DAYS, conf.JOBS_FAILED_RETENTION_DAYS)
         # One day less than the retention, so that no job of the window is pruned before it is read.
         seconds = min(since, max(days - 1, 0) * 86_400.0 or days * 43_200.0)
         self.oldest = bounded_query(_SECONDS_AGO, seconds=seconds)[0][0]

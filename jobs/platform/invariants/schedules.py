@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from django.conf import settings
-
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.environment.conf import conf
 from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, RowInvariant, handler_names
 from tailrace.jobs.maintenance.ticking import schedules
@@ -51,7 +50,7 @@ class SlotHasJob(Invariant):
     advice = "the job was deleted: enqueue it again by hand if it is still needed"
 
     def find(self) -> list[int]:
-        days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
+        days = min(conf.JOBS_RETENTION_DAYS, conf.JOBS_FAILED_RETENTION_DAYS)
         sql = f"""SELECT s.id FROM tailrace_jobs_slot s
             WHERE s.outcome = 'ran'
               AND s.recorded_at > {clock.NOW} - make_interval(days => %(days)s)

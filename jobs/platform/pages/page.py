@@ -14,6 +14,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db import clock
+from tailrace.environment.conf import on_platform
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.visibility import user_of
@@ -28,8 +29,8 @@ MAX_SUBJECT = 2000
 
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
-    """Show the overview to staff; redirect other users to their own pages."""
-    if request.user.is_authenticated and not request.user.is_staff:
+    """Show the overview to staff; the platform redirects other users to their own pages."""
+    if on_platform() and request.user.is_authenticated and not request.user.is_staff:
         return redirect(settings.HOME_OF_USERS)
     return for_staff(_render)(request, "tailrace/jobs/overview.html")
 
@@ -47,7 +48,7 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
     acknowledge.acknowledge(request.user, id)
     if "HX-Request" in request.headers:
         return _render(request, "tailrace/jobs/cards.html")
-    return redirect("overview")
+    return redirect("tailrace:overview")
 
 
 @require_POST
@@ -63,7 +64,7 @@ def mend(request: HttpRequest, code: str) -> HttpResponse:
     if not subject or len(subject) > MAX_SUBJECT or "\0" in subject:
         return HttpResponseBadRequest("subject: must be the subject of a cause")
     messages.success(request, check.mend(user_of(request), subject))
-    return redirect("overview")
+    return redirect("tailrace:overview")
 
 
 def _render(request: HttpRequest, template: str) -> HttpResponse:

@@ -11,6 +11,7 @@ def _template(name: str) -> dict[str, str]:
     return {"template": f"tailrace/jobs/{name}.html"}
 
 
+app_name = "tailrace"
 urlpatterns = [
     path("", overview, name="overview"),
     path("overview/panels", poll, name="overview_panels"),

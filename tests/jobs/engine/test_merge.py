@@ -11,7 +11,7 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.models import Job, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
-from tailrace.jobs.platform.checks import check_handlers
+from tailrace.jobs.platform.checks.handlers import check_handlers
 from tailrace.jobs.runtime.states import UNSTARTED
 from tests.kit import at_once, claimed, run_and_settle, wait_until
 from tests.properties.test_races import meanwhile

@@ -118,7 +118,7 @@ def test_a_cause_of_an_app_is_found_by_its_class() -> None:
         rank = 1
 
         def causes(self, facts: Facts) -> list[Cause]:
-            return [Cause("It rains in.", link=Link("Roof", "workers"))]
+            return [Cause("It rains in.", link=Link("Roof", "tailrace:workers"))]
 
     verdict.checks.cache_clear()
     try:

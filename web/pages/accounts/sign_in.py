@@ -178,7 +178,7 @@ def signed_in(request: HttpRequest, user: User, next: str, factor: str) -> HttpR
 
 def start_of(user: Any) -> str:
     """Return the URL of the user's first page: the overview for staff, else `/me/`."""
-    return reverse("overview" if user.is_staff else "me")
+    return reverse("tailrace:overview" if user.is_staff else "me")
 
 
 class SignOut(LogoutView):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from tailrace.db.query import database_now
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.admin import rendering
@@ -82,7 +82,7 @@ def _running(job: Job, now: datetime) -> RunningJob:
     if (share := rendering.progress(job)) is not None:
         return RunningJob(job, seconds, share, is_progress=True)
     handler = registry.find(job.handler)
-    limit = (handler and handler.time_limit) or settings.JOBS_TIME_LIMIT
+    limit = (handler and handler.time_limit) or conf.JOBS_TIME_LIMIT
     return RunningJob(job, seconds, int(min(100 * seconds / limit, 100)), is_progress=False)
 
 

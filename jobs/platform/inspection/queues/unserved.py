@@ -7,11 +7,10 @@ meant to make progress and are left out.
 
 from dataclasses import dataclass
 
-from django.conf import settings
-
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.db.sql.token_bucket import tokens_at
+from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
 from tailrace.jobs.engine.waking.activity import newest
@@ -92,7 +91,7 @@ def _patience(handler: Handler | None, running: int, patience: float) -> float:
     if not running:
         return patience
     limit = (handler.time_limit if handler else None) or 0
-    return max(patience, limit) + float(settings.JOBS_DRAIN_SECONDS)
+    return max(patience, limit) + float(conf.JOBS_DRAIN_SECONDS)
 
 
 # Reads a bounded number of rows: only the jobs that have been due for longest.

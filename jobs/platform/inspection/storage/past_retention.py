@@ -2,10 +2,9 @@
 
 from datetime import datetime
 
-from django.conf import settings
-
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.environment.conf import conf
 
 # One probe of each index, and one of the names of the history's partitions: a day is past its
 # retention when its last second is.
@@ -29,7 +28,7 @@ it is not overdue). The parameters are `retention()`."""
 
 
 def retention() -> dict[str, int]:
-    days, failed_days = settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS
+    days, failed_days = conf.JOBS_RETENTION_DAYS, conf.JOBS_FAILED_RETENTION_DAYS
     return {"days": days, "failed_days": failed_days}
 
 

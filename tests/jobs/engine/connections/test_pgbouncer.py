@@ -45,7 +45,6 @@ def through(pooler: PgBouncer, settings: Any) -> Iterator[None]:
     """Let all connections of this process, in every thread, lead through the pooler."""
     saved = {alias: dict(database) for alias, database in connections.settings.items()}
     connections.close_all()
-    settings.DATABASE_PREPARE = False
     for database in connections.settings.values():
         options = {k: v for k, v in database["OPTIONS"].items() if k not in HERE}
         database |= {"HOST": "127.0.0.1", "PORT": pooler.port, "USER": pooler.user, "PASSWORD": ""}

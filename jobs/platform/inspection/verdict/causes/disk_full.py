@@ -10,13 +10,14 @@ LEAST_SHARE = 0.02
 
 
 class DiskFull(Check):
-    """The disk with the files of VAR_DIR is nearly full (an embedded database is there, too)."""
+    """The disk with the files of VAR_DIR is nearly full (an embedded database is there, too); in
+    another project, the disk with this process's folder."""
 
     code = "disk_full"
     rank = 90
 
     def causes(self, facts: Facts) -> list[Cause]:
-        path = Path(settings.VAR_DIR)
+        path = Path(getattr(settings, "VAR_DIR", Path.cwd()))
         disk = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
         if disk.free >= min(LEAST_BYTES, LEAST_SHARE * disk.total):
             return []

@@ -1,7 +1,6 @@
-from django.conf import settings
-
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.environment.conf import conf
 from tailrace.jobs.maintenance.pruning import history
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
@@ -30,7 +29,7 @@ class HistoryBehind(Check):
     rank = 93
 
     def causes(self, facts: Facts) -> list[Cause]:
-        [(last, today, oldest)] = query(_READ, days=settings.JOBS_RETENTION_DAYS)
+        [(last, today, oldest)] = query(_READ, days=conf.JOBS_RETENTION_DAYS)
         behind: list[Cause] = []
         if oldest:
             words = "Finished jobs have not been moved to the history: "

@@ -57,7 +57,7 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause
         advice="Due jobs start when these jobs end. To run more jobs at once, start another"
         " worker.",
         command="celery -A tailrace.config worker -n worker2@%h",
-        link=Link("Running jobs of the workers", "workers", (), "tailrace_jobs.view_job"),
+        link=Link("Running jobs of the workers", "tailrace:workers", (), "tailrace_jobs.view_job"),
     )
 
 

@@ -38,5 +38,5 @@ def _cause(snapshot: Snapshot) -> Cause:
         advice=advice,
         private=f"It is the {snapshot.holder}.",
         command=command,
-        link=Link("Sizes of the tables", "storage"),
+        link=Link("Sizes of the tables", "tailrace:storage"),
     )

@@ -44,5 +44,5 @@ def _cause(workers: list[Worker], since: datetime) -> Cause:
         f"{runs} other code than is on this machine's disk, since {when(since)}: {names}{more}.",
         since=since,
         advice="Restart them, or finish the deploy.",
-        link=Link("Workers", "workers"),
+        link=Link("Workers", "tailrace:workers"),
     )

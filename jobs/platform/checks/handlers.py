@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 from django.apps import apps
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
 from tailrace.db import clock
+from tailrace.environment.conf import conf
 from tailrace.environment.discovery import subclasses
 from tailrace.environment.suggest import did_you_mean
 from tailrace.events.types import EventType, all_types, find_type
@@ -208,7 +208,7 @@ def _wrong_method(cls: type[Handler], name: str) -> str:
 @register("jobs")
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     errors: list[CheckMessage] = []
-    for path in settings.JOBS_ERROR_REPORTERS:
+    for path in conf.JOBS_ERROR_REPORTERS:
         try:
             import_string(path)
         except ImportError as error:

@@ -1,0 +1,1 @@
+"""System checks, by name in `manage.py check`."""

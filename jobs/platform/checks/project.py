@@ -1,0 +1,89 @@
+"""System checks of a project that adds these apps: what cannot work in it, with the line to write.
+The platform has its own (`config/startup/checks.py`)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from tailrace.environment.conf import on_platform, project_settings
+from tailrace.environment.suggest import did_you_mean
+
+WITHIN_THE_PROCESS = ("memory", "filesystem")
+"""Schemes of brokers without a server, which kombu has for tests."""
+
+
+@register("jobs")
+def check_project(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    return [] if on_platform() else [*_settings(), *_database(), *_celery()]
+
+
+def _settings() -> Iterator[CheckMessage]:
+    """Yield the problems of TAILRACE, and of the settings of Django that the apps rely on."""
+    given = getattr(settings, "TAILRACE", {})
+    if not isinstance(given, Mapping):
+        yield _error("E020", f"TAILRACE is {given!r}", "TAILRACE = {}  # a dict of settings")
+        return
+    known = project_settings()
+    for problem in known.problems:
+        yield _error(
+            "E021", f"TAILRACE: {problem}", "its default is used; see docs/your-project.md"
+        )
+    for name in given:
+        if name not in known.names:
+            hint = f"remove it{did_you_mean(str(name), known.names)}"
+            yield _error("E022", f"TAILRACE: no setting is called {name!r}", hint)
+    if not settings.USE_TZ:
+        yield _error(
+            "E023", "USE_TZ is False; events and jobs have times with zones", "USE_TZ = True"
+        )
+
+
+def _database() -> Iterator[CheckMessage]:
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.vendor != "postgresql":
+        yield _error(
+            "E024",
+            f"the database {DEFAULT_DB_ALIAS!r} is {database.display_name}; events and jobs need"
+            " PostgreSQL 15 or newer",
+            "DATABASES = {'default': {'ENGINE': 'django.db.backends.postgresql', …}}",
+        )
+
+
+def _celery() -> Iterator[CheckMessage]:
+    found = current_app.conf
+    if current_app.main == "default" and not found.broker_url:
+        yield Warning(
+            "no Celery application is loaded: this process can wake no worker, so jobs begin up to"
+            " two seconds later",
+            hint="import it in the project's __init__.py: from .celery import app as celery_app",
+            id="tailrace_jobs.W025",
+        )
+        return
+    scheme = str(found.broker_write_url or found.broker_url or "").partition(":")[0]
+    if scheme in WITHIN_THE_PROCESS:
+        yield _error(
+            "E026",
+            f"the broker is {scheme}://, which reaches no other process",
+            "CELERY_BROKER_URL = 'redis://127.0.0.1:6379/0'  # or amqp://",
+        )
+    if "json" not in found.accept_content and "application/json" not in found.accept_content:
+        yield _error(
+            "E027",
+            f"accept_content of Celery is {list(found.accept_content)}; wake-ups are JSON",
+            f"CELERY_ACCEPT_CONTENT = {[*found.accept_content, 'json']}",
+        )
+    if found.task_always_eager:
+        yield Warning(
+            "task_always_eager of Celery is True; jobs still run in workers, and in no test by"
+            " themselves",
+            hint="CELERY_TASK_ALWAYS_EAGER = False; in tests, tailrace.jobs.testing.run_owed()",
+            id="tailrace_jobs.W028",
+        )
+
+
+def _error(id: str, text: str, line: str) -> CheckMessage:
+    return Error(text, hint=line, id=f"tailrace_jobs.{id}")
