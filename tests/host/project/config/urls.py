@@ -1,0 +1,10 @@
+from django.contrib import admin
+from django.urls import include, path
+from web import views
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("", views.overview, name="overview"),
+    path("vacancies", views.add_vacancy, name="workers"),
+    path("tailrace/", include("tailrace.jobs.urls")),
+]

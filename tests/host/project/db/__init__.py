@@ -1,0 +1,3 @@
+"""A package of the project's own that has a common name."""
+
+SHORTEST = 3

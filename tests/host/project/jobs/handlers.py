@@ -1,0 +1,16 @@
+from django.db.models import F
+from events.event_types import VacancyAdded
+from jobs.models import Job
+from tailrace.jobs.handler import Handler
+
+
+class Announce(Handler):
+    """Announce a new vacancy."""
+
+    name = "jobs.announce"
+    on = [VacancyAdded]
+
+    def handle(self, job):
+        row = Job.objects.filter(pk=job.event.payload.vacancy)
+        row.update(announced=F("announced") + 1)
+        return {"title": job.event.payload.title}
