@@ -98,7 +98,7 @@ class Coalescer(Generic[T]):
         while items := self._take(patience):
             try:
                 self._call(items)
-            except Exception:
+            except BaseException:  # such as SystemExit: nothing else would start the thread again
                 log.exception(f"{self._name}.failed", items=sorted(items)[:ITEMS_LOGGED])
             if connections.current().errors_occurred:
                 connections.current().close_if_unusable_or_obsolete()

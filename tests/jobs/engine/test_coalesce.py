@@ -48,12 +48,13 @@ def test_what_is_asked_while_it_is_at_work_becomes_one_call() -> None:
     assert recorder.calls == [{"first"}, {"a", "b", "c"}]
 
 
-def test_an_error_does_not_end_it() -> None:
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_an_error_does_not_end_it(error: type[BaseException]) -> None:
     calls: list[str] = []
 
     def fail(names: Iterable[str]) -> None:
         calls.extend(names)
-        raise RuntimeError("as asked")
+        raise error("as asked")
 
     waker = waker_of(fail)
     for name in ("a", "b"):
