@@ -45,7 +45,9 @@ def register() -> None:
         work.__doc__ = handler.description()
         limit = handler.time_limit or conf.JOBS_TIME_LIMIT
         time_limit = conf.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN
-        limits: dict[str, Any] = {"rate_limit": 0, "time_limit": time_limit}
+        limits: dict[str, Any] = {"time_limit": time_limit}
+        if current_app.conf.task_default_rate_limit:
+            limits["rate_limit"] = 0
         if current_app.conf.task_soft_time_limit:
             limits["soft_time_limit"] = time_limit
         current_app.task(
