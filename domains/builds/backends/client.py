@@ -72,7 +72,7 @@ def breaker_name(backend: str) -> str:
 
 
 class Answer:
-    """The body of an answer, which must be complete `seconds` after the last call of `extend`."""
+    """The body of an answer. It must be complete `seconds` after the start or the last `extend`."""
 
     def __init__(self, host: str, response: httpx.Response, seconds: float) -> None:
         self.received = 0

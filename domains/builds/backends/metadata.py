@@ -118,7 +118,7 @@ def parsed(body: bytes, name: str) -> Element:
     """Return the XML document called `name` in errors; raise BackendError if it is not XML."""
     try:
         return fromstring(body, forbid_dtd=True)
-    except (ParseError, DefusedXmlException, ValueError) as error:
+    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
         raise BackendError(f"{name} is not readable XML: {error}") from None
 
 

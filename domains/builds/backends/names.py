@@ -18,6 +18,7 @@ class PackageRef(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
+        """Whether these are possible names of a project and, if there is one, a package."""
         return is_name(self.project) and (not self.package or is_name(self.package))
 
     @property

@@ -37,7 +37,8 @@ def record_states(states: Sequence[ProjectState]) -> None:
 
 
 def in_deleted_projects(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids, which rise in the order of the log, of events after a project's deletion."""
+    """Return the ids of the events after the deletion of their project. Ids rise in the order of
+    the log, so an event with a lower id than the deletion happened before it."""
     keys = {event.id: (backend_of(event), event.raw_payload["project"]) for event in events}
     names = {name for _backend, name in keys.values()}
     deleted = Project.objects.filter(name__in=names, exists=False)

@@ -142,7 +142,8 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
-        """Return the readers of each event: only events that name a hidden project have any."""
+        """Return the users and groups that may read each event, by its id; None means everybody.
+        Only events that name a hidden project are restricted."""
         return visibility.readers(events)
 
     @classmethod
@@ -158,7 +159,7 @@ class BuildsEvent(Subscribable, EventType):
     @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
         """Return the ids of the events whose receivers depend on unread metadata, and enqueue its
-        refresh: the notifications would go to the wrong people."""
+        refresh. With old metadata, the notifications would go to the wrong people."""
         return awaiting_metadata(events)
 
     @classmethod

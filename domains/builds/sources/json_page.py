@@ -21,7 +21,9 @@ ELLIPSIS = "..."
 LIST = "notification"
 _NOT_JSON = "data that is not a page in JSON"
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
-_DELIMITER = re.compile(r"[\s,\]}]")
+_DELIMITER = re.compile(r"[ \t\r\n,\]}]")
+"""The end of a word outside of strings. White space is the same as in _NOT_SPACE: else a word could
+end where it begins, and the parser would read it again without end."""
 _OUTSIDE: Any = re.compile(r'[^"{}\[\]]*+["{}\[\]]?')
 """Text outside of strings, up to and with the next quote or bracket."""
 _STRING: Any = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
@@ -190,9 +192,10 @@ class LongValue:
 
     def feed(self, text: str, position: int) -> int:
         """Read the text from `position`; return the position up to which it was read."""
-        if not self._depth and self._string is None and text[position] not in '{["':
+        first = text[position : position + 1]
+        if first and not self._depth and self._string is None and first not in '{["':
             # A bracket that belongs to nothing is read, too, so that each call makes progress.
-            delimiter = _DELIMITER.search(text, position + (text[position] == "}"))
+            delimiter = _DELIMITER.search(text, position + (first == "}"))
             self.ended = delimiter is not None
             end = delimiter.start() if delimiter else len(text)
             self._keep(text[position : min(end, position + MAX_TEXT)])

@@ -58,7 +58,8 @@ class LogClient(BackendClient):
 
     def wait(self, start: int) -> bool:
         """Wait for an entry with number `start`; return False if there is none after BLOCK_SECONDS.
-        The answer is not used, because the log may have been replaced during the wait."""
+        The answer is not used: it may be JSON or XML, whatever was requested, and the log may have
+        been replaced during the wait."""
         query: Query = {"start": start, "block": 1, "noprune": 1, **_view(settings.OBS_VIEW)}
         try:
             with self._open("GET", PATH, query, None, BLOCK_SECONDS):

@@ -124,7 +124,8 @@ def repaired(text: str) -> str:
 
 
 def _comparable(values: Any) -> Any:
-    """Return the values as they are in JSON and XML, without the cut ones, whose length differs."""
+    """Return the values in a form that is the same for JSON and XML. Cut values are left out: the
+    two parsers may cut them at different lengths."""
     if not isinstance(values, dict):
         return values
     cut = str(values.get(CUT, "")).split(", ") if CUT in values else ()

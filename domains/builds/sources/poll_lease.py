@@ -126,7 +126,7 @@ class PollLease:
         """Record the events and move the cursor to `number` in one transaction, and store the
         digests of `entries`. Return the number of events that were not recorded before.
 
-        `end` is the end of the log, if known; `waiting` are the entries unread before this step.
+        `end` is the end of the log, if known; `waiting` counts the entries unread before this step.
         """
         with transaction.atomic():
             self._move_cursor(

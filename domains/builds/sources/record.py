@@ -25,7 +25,7 @@ def to_event(notification: Notification, source: str) -> NewEvent:
 def new_event(
     event_type: type[BuildsEvent] | None, raw_type: str, values: Any, **origin: Any
 ) -> NewEvent:
-    """Return the event; `builds.unknown` if the type is, or if the values are no JSON object."""
+    """Return the event; `builds.unknown` without a type or if the values are not a JSON object."""
     if event_type is None or not isinstance(values, dict):
         return NewEvent(Unknown, {"raw_type": raw_type, "data": values}, **origin)
     return NewEvent(event_type, values, actor=event_type.actor(values), **origin)

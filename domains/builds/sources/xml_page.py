@@ -10,6 +10,9 @@ from tailrace.domains.builds.event_types.cut_values import CUT
 from tailrace.domains.builds.sources.json_page import ELLIPSIS, MAX_NAMES, MAX_TEXT
 from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
+_CUT_LENGTH = MAX_TEXT + len(ELLIPSIS) + 1
+"""Values of this length are cut; values that were cut before are shorter."""
+
 
 class XmlPage:
     """Collects `entries`, the complete entries of the page in the same form as in JSON, and
@@ -69,9 +72,11 @@ class XmlPage:
         self._unread = 0
         if self._key is None:
             return
-        self._value_size += len(text)
         self._entry_size += len(text)
-        if self._entry_size <= self._max_entry or self._value_size <= MAX_TEXT:
+        if self._entry_size > self._max_entry:
+            text = text[: max(_CUT_LENGTH - self._value_size, 0)]
+        if text:
+            self._value_size += len(text)
             self._value.append(text)
 
     def end(self, tag: str) -> None:
@@ -95,7 +100,7 @@ def _cut(values: dict[str, str]) -> dict[str, str]:
     cut = cut_before.split(", ") if cut_before else []
     cut += [key for key, value in values.items() if len(value) > MAX_TEXT and key not in cut]
     values = {
-        key: value[:MAX_TEXT] + ELLIPSIS if len(value) > MAX_TEXT + len(ELLIPSIS) else value
+        key: value[:MAX_TEXT] + ELLIPSIS if len(value) >= _CUT_LENGTH else value
         for key, value in list(values.items())[:200]
     }
     return values | {CUT: ", ".join(cut[:MAX_NAMES])[:MAX_TEXT]}

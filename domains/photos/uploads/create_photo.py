@@ -37,8 +37,9 @@ def create_photo(
 
     Without `lat` and `lon`, the photo waits for a location from its owner's timeline, and
     `photos.uploaded` is published once it has one. `original_bytes` and `copy_bytes` are the file
-    sizes of a picture that is stored here. Raises InvalidPhoto for a point that is not on the
-    earth, an impossible time, or a storage key of another photo.
+    sizes of a picture that is stored here. Joins the caller's transaction or opens one, and needs
+    no broker. Raises InvalidPhoto for a point that is not on the earth, an impossible time, or a
+    storage key of another photo.
     """
     validate(
         lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key, caption=caption,

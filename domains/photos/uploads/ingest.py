@@ -72,7 +72,8 @@ def ingest(
     user: User, fields: PhotoFields, file: UploadedFile | None, zone: tzinfo, key: str = ""
 ) -> IngestedPhoto:
     """Store a photo: a picture with its fields, or only fields if `file` is None. A `taken_at` of
-    EXIF without a time zone is in `zone`. `key` is the Idempotency-Key.
+    EXIF without a time zone is in `zone`. `key` is the Idempotency-Key: a second upload with the
+    same key returns the photo of the first.
 
     Raises UploadRejected, which names the fields, KeyReused, DecoderBusy or StorageUnavailable.
     """

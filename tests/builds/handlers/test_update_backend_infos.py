@@ -149,9 +149,10 @@ def test_a_project_that_is_gone_is_marked_and_skipped(server: Source, refresh: C
         Response(500, b"oops"),
         Response(200, b"<html><body>It works!"),
         Response(200, b'<!DOCTYPE a [<!ENTITY b "c">]><package name="hello">&b;</package>'),
+        Response(200, b"<?xml version='1.0' encoding='odd'?><package name='hello'/>"),
         Response(200, b"<package name='hello'>" + b" " * 500 + b"</package>", cut=40),
     ],
-    ids=["500", "html", "entities", "cut"],
+    ids=["500", "html", "entities", "encoding", "cut"],
 )
 def test_a_bad_answer_is_tried_again_and_changes_nothing(
     server: Source, refresh: Callable, answer: Response

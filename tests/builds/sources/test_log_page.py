@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.domains.builds.event_types.catalogue import by_raw_type
-from tailrace.domains.builds.sources.log_page import BadPage, Page, repaired
+from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage, Page, repaired
 from tailrace.domains.builds.sources.page_parser import PageParser
 from tailrace.domains.builds.sources.record import record, to_event
 from tailrace.events.models import Event
@@ -43,9 +43,40 @@ entries = anything | st.fixed_dictionaries(
 )
 
 
-def test_a_stray_bracket_ends_the_parsing():
+@pytest.mark.parametrize("stray", ["}", "]]", ",,", ":", "x", "\v", "\f", "\xa0", "1 \u2028"])
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_stray_character_ends_the_parsing(stray, size):
+    body = f'{{"notification":[{stray}}}'.encode()
     with pytest.raises(BadPage):
-        parse(b'{"notification":[}}', 1)
+        parse_in_pieces(body, 40, size)
+
+
+def test_a_page_that_ends_in_a_long_word_is_incomplete():
+    with pytest.raises(IncompletePage):
+        parse_in_pieces(b'{"notification":[' + 50 * b"x", 40, 60)
+
+
+@pytest.mark.parametrize("size", [100, 10_000])
+@pytest.mark.parametrize("text", [900 * "é", 900 * "\t", 300 * '"\\x'], ids=["é", "tab", "quotes"])
+def test_a_big_entry_has_the_same_digest_in_both_views(text, size):
+    values = {"a": text, "b": 50_000 * "y", "c": 9000 * "z"}
+    entry = {"type": "T", "time": "5", "data": values}
+    json_ = json.dumps({"notification": [entry], "next": 2}).encode()
+    data = "".join(f'<data key="{key}">{value}</data>' for key, value in values.items())
+    page = f'<notification type="T" time="5">{data}</notification></notifications>'
+    xml = f'<notifications next="2">{page}'.encode()
+    pages = [parse_in_pieces(body, 4000, size) for body in (json_, xml)]
+    (from_json,), (from_xml,) = (page.notifications for page in pages)
+    cut = {"a": text, "b": 1000 * "y" + "...", "c": 1000 * "z" + "...", "_cut": "b, c"}
+    assert from_json.values == from_xml.values == cut
+    assert from_json.digest == from_xml.digest
+
+
+def parse_in_pieces(body: bytes, max_bytes: int, size: int) -> Page:
+    parser = PageParser(1, max_bytes)
+    for begin in range(0, len(body), size):
+        parser.feed(body[begin : begin + size])
+    return parser.finish()
 
 
 def test_a_control_character_makes_xml_a_bad_page():

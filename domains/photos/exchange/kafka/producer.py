@@ -155,7 +155,8 @@ _open: dict[str, Producer] = process_cache()
 
 
 def producer() -> Producer:
-    """Return this process's producer; replace a broken one. Raises as Producer does."""
+    """Return this process's producer; replace a broken one. Raises KafkaNotInstalled, or
+    KafkaException for options that the client rejects."""
     key = repr((settings.PHOTOS_KAFKA_BROKERS, settings.PHOTOS_KAFKA_OPTIONS))
     current = _open.get(key)
     if current is None or current.broken:
