@@ -4,7 +4,7 @@ affects the engine, and its session can have other limits. `tailrace.db.query` a
 `tailrace.db.prepared` use the current connection: the default one, except within `engine()`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -39,6 +39,11 @@ def engine() -> Iterator[None]:
         yield
     finally:
         _alias.reset(token)
+
+
+def engine_if(wanted: bool) -> AbstractContextManager[None]:
+    """Return `engine()`, or a context manager that keeps the current connection."""
+    return engine() if wanted else nullcontext()
 
 
 @contextmanager

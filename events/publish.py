@@ -12,7 +12,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel, ValidationError
 
-from tailrace.db import clock, locks
+from tailrace.db import clock, connections, locks
 from tailrace.db.prepared import query
 from tailrace.db.sql.arrays import arrays, text_array
 from tailrace.events import context
@@ -116,11 +116,17 @@ RECORDED = ", ".join(
 """The columns of `tailrace_events_event e`, in the order of the fields of Recorded."""
 
 
-def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
+def publish(
+    events: NewEvent | Iterable[NewEvent], *, outside: bool = False, independent: bool = False
+) -> list[Recorded]:
     """Record one or several events with all their jobs, or nothing if an event is invalid.
 
     Joins the caller's transaction, or opens one. Returns the newly recorded events in the given
     order. Events whose (source, source_id) is recorded already are left out.
+
+    With `independent=True`, the events are committed at once, on the engine's connection, whatever
+    happens to the caller's transaction: also if the request fails after this. Handlers may then run
+    before that transaction commits, so they must not need its rows.
 
     Raises Blocked if another open transaction has locked one of the events, or a unique key of
     their jobs, for more than ten seconds, or in a deadlock. Then roll the transaction back and try
@@ -135,10 +141,11 @@ def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> 
     if not rows:
         return []
     with_ids = any(draft.source_id for draft in drafts)
-    if not tracing.on:
-        return locks.in_transaction(lambda: _record(rows, with_ids))
-    with published_span(rows) as traced:
-        return locks.in_transaction(lambda: _record(traced, with_ids))
+    with connections.engine_if(independent):
+        if not tracing.on:
+            return locks.in_transaction(lambda: _record(rows, with_ids))
+        with published_span(rows) as traced:
+            return locks.in_transaction(lambda: _record(traced, with_ids))
 
 
 def _record(rows: list[EventRow], with_ids: bool) -> list[Recorded]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tailrace.db import locks
+from tailrace.db import connections, locks
 from tailrace.db.locks import Blocked
 from tailrace.db.query import database_now, query
 from tailrace.events.publishing.validation import clean, describe
@@ -36,8 +36,10 @@ def enqueue(
     lane: str = "",
     priority: int | None = None,
     after: int | None = None,
+    independent: bool = False,
 ) -> int | None:
-    """Create one job in the caller's transaction and return its id.
+    """Create one job in the caller's transaction and return its id. With `independent`, the job is
+    committed at once, whatever happens to that transaction (see `publish`).
 
     `after` is the id of a job to wait for. If that job fails or is cancelled, the new job is
     cancelled. If an unstarted job has the same `unique_key`, the new job is merged into it (see
@@ -50,25 +52,33 @@ def enqueue(
     return enqueue_or_merge(
         handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,
         delay=delay, unique_key=unique_key, lane=lane, priority=priority, after=after,
+        independent=independent,
     )[0]  # fmt: skip
 
 
 def enqueue_or_merge(
     handler: type[Handler] | str,
     payload: BaseModel | Mapping[str, Any] | None = None,
+    *,
+    independent: bool = False,
     **options: Any,
 ) -> tuple[int | None, bool]:
     """Do the same as `enqueue`; return the id, and whether the job is new."""
-    inserted = _insert([_new_job(handler, payload, **options)])
+    with connections.engine_if(independent):
+        inserted = _insert([_new_job(handler, payload, **options)])
     return (inserted.ids[0], True) if inserted.ids else (inserted.merged.get(0), False)
 
 
-def enqueue_many(handler: type[Handler] | str, jobs: Iterable[Mapping[str, Any]]) -> int:
-    """Create many jobs of one handler; each mapping holds the arguments of `enqueue`.
+def enqueue_many(
+    handler: type[Handler] | str, jobs: Iterable[Mapping[str, Any]], *, independent: bool = False
+) -> int:
+    """Create many jobs of one handler; each mapping holds the arguments of `enqueue`, besides
+    `independent`, which is the same for all.
 
     Returns the number of new jobs. The others were merged, or their events already have them.
     """
-    return len(_insert([_new_job(handler, **job) for job in jobs]).ids)
+    with connections.engine_if(independent):
+        return len(_insert([_new_job(handler, **job) for job in jobs]).ids)
 
 
 def _insert(jobs: list[NewJob]) -> Inserted:
