@@ -6,10 +6,9 @@
 from types import SimpleNamespace
 from typing import Any
 
-from django.contrib.admin.views.main import PAGE_VAR
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from unfold.views import ChangeList
 
 from tailrace.jobs.platform.inspection.queues import stats
 
