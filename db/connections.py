@@ -23,6 +23,7 @@ from tailrace.db.engine_database import SESSION
 
 T = TypeVar("T")
 
+_is_one: ContextVar[bool] = ContextVar("one_connection", default=False)
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
 
 
@@ -54,6 +55,24 @@ def default() -> Iterator[None]:
         yield
     finally:
         _alias.reset(token)
+
+
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """Let the engine use this thread's default connection within the block: for tests, whose
+    transaction no other connection sees."""
+    own, connections[ENGINE] = connections[ENGINE], connections[DEFAULT_DB_ALIAS]
+    token = _is_one.set(True)
+    try:
+        yield
+    finally:
+        _is_one.reset(token)
+        connections[ENGINE] = own
+
+
+def is_one() -> bool:
+    """Whether this is within `one_connection()`."""
+    return _is_one.get()
 
 
 def check_at_next_use() -> None:

@@ -2,6 +2,7 @@
 that `config/settings.py` reads from the environment. In another project they are keys of that
 project's setting TAILRACE, a dict; a key that it lacks has the default."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,15 +35,24 @@ def on_platform() -> bool:
 
 def project_settings() -> Environment:
     """Return the settings of another project, read from its TAILRACE. The project's environment
-    variables are its own, so they are not read."""
+    variables are its own, so they are not read. In its tests, wake-ups are off by default: no
+    worker waits for them, and no thread keeps a connection to the test database."""
     global _read
     given = getattr(settings, "TAILRACE", {})
-    if _read is None or _read[0] != given:
+    values = dict(given) if isinstance(given, Mapping) else {}
+    if _in_tests():
+        values.setdefault("JOBS_WAKE", "off")
+    if _read is None or _read[0] != values:
         names = [app.name for app in apps.app_configs.values() if app.name.startswith("tailrace.")]
-        values = given if isinstance(given, Mapping) else {}
-        _read = dict(values), Environment(settings_classes(names), values)
+        _read = values, Environment(settings_classes(names), values)
     return _read[1]
 
 
+def _in_tests() -> bool:
+    """Whether Django's test runner or pytest-django has set up its environment."""
+    utils = sys.modules.get("django.test.utils")
+    return utils is not None and hasattr(utils._TestState, "saved_data")
+
+
 _read: tuple[dict[str, Any], Environment] | None = None
-"""The value of TAILRACE that was read last, and its settings: tests may override it."""
+"""The values that were read last, and their settings: tests may override TAILRACE."""

@@ -24,9 +24,9 @@ class JobsSettings(AppSettings):
     SHUTDOWN_GRACE: int = Field(25, ge=1, le=3600)
     """seconds that running calls may still take when their worker shuts down; then they are
     interrupted and their jobs run elsewhere"""
-    JOBS_WAKE: Literal["thread", "inline"] = "thread"
+    JOBS_WAKE: Literal["thread", "inline", "off"] = "thread"
     """where wake-ups are sent after a commit: in a thread of the process, or in the thread of the
-    publisher"""
+    publisher; off: none are sent, as in the tests of a project"""
     JOBS_SWEEP_SECONDS: int = Field(15, ge=1, le=3600)
     """seconds between two sweeps"""
     JOBS_ERROR_REPORTERS: Names = ["tailrace.jobs.runtime.report.to_log"]

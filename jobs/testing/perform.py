@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F, Max
 from pydantic import BaseModel
 
-from tailrace.db import clock
+from tailrace.db import clock, connections
 from tailrace.db.query import database_now, query
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine import registry
@@ -21,6 +21,7 @@ from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tailrace.jobs.testing.owed import name_of
@@ -29,11 +30,13 @@ MOST_JOBS = 100_000
 CALL_SECONDS = 60
 
 
+@connections.one_connection()
 def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False) -> int:
     """Run due jobs, and jobs that become due by them, until none is due; return the number of
     settled jobs. With `queue`, run only jobs of this handler. Raises AssertionError with the
     tracebacks of calls that raised an error, unless `may_fail`."""
     names = list(registry.all_handlers()) if queue is None else [name_of(queue)]
+    sync_declared.add_queues()  # of handlers that are newer than the test database
     before = Attempt.objects.aggregate(newest=Max("id"))["newest"] or 0
     total = work_off(names)
     errors = Attempt.objects.filter(id__gt=before).exclude(traceback="").select_related("job")
@@ -67,6 +70,7 @@ def _with_work(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in rows]
 
 
+@connections.one_connection()
 def perform(
     handler: type[Handler] | str,
     payload: BaseModel | Mapping[str, Any] | None = None,

@@ -1,6 +1,9 @@
+import time
+
 from django.db.models import F
 from events.event_types import VacancyAdded
 from jobs.models import Job
+from pydantic import BaseModel
 from tailrace.jobs.handler import Handler
 
 
@@ -14,3 +17,15 @@ class Announce(Handler):
         row = Job.objects.filter(pk=job.event.payload.vacancy)
         row.update(announced=F("announced") + 1)
         return {"title": job.event.payload.title}
+
+
+class Wait(Handler):
+    """Wait, as a slow call of another service does."""
+
+    name = "jobs.wait"
+
+    class Payload(BaseModel):
+        seconds: float
+
+    def handle(self, job):
+        time.sleep(job.payload.seconds)
