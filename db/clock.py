@@ -1,6 +1,6 @@
 """The database's clock decides what is due, late, expired or missed: use `NOW` in a statement and
 `tailrace.db.query.database_now()` in Python. The process's clock, `now()`, is only for texts and
-records. Tests shift both by `offset`."""
+records: so a wrong clock on one machine changes no decision. Tests shift both by `offset`."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,6 +1,7 @@
 """Limit how long a statement waits for locks of other transactions, and name the locked rows. A
 statement with the CTE LIMITED first in its FROM waits for at most WAIT_SECONDS, or for the caller's
-lock_timeout if that is shorter. The CTE `restored` resets it."""
+lock_timeout if that is shorter. The CTE `restored` resets the caller's lock_timeout when the CTE
+that it is given is done."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ restored AS MATERIALIZED (
 
 
 def params() -> dict[str, Any]:
+    """Return the parameters of LIMITED."""
     return {"wait_seconds": WAIT_SECONDS}
 
 

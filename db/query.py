@@ -27,6 +27,7 @@ def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:
 
 
 def execute(sql: str, /, **params: Any) -> int:
+    """Execute a statement and return the number of rows that it changed."""
     with connections.current().cursor() as cursor:
         _execute(cursor, sql, params)
         return int(cursor.rowcount)

@@ -1,6 +1,7 @@
 """Send HTTP requests to URLs from users, with limits on time, size and IP addresses, by httpcore
-with HTTP/1.1: without redirects, cookies, proxies and decompression. Host names are looked up here,
-and connections are opened only to addresses that ssrf_guard has checked."""
+with HTTP/1.1. It follows no redirects, keeps no cookies, ignores proxies in the environment and
+does not decompress responses. Host names are looked up here, and connections are opened only to
+addresses that ssrf_guard has checked."""
 
 import asyncio
 import contextlib

@@ -8,7 +8,8 @@ T = TypeVar("T")
 
 def process_cache() -> dict[str, T]:
     """Return a new dict that becomes empty in a forked child process. The child keeps the parent's
-    objects alive but unused, as closing a connection there would break it in the parent."""
+    objects alive but unused: closing a connection there would break it in the parent, and the
+    threads of a client do not exist there."""
     objects: dict[str, T] = {}
     inherited: list[T] = []
 

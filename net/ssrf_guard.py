@@ -1,6 +1,7 @@
-"""Check URLs from users, against server-side request forgery. `check_url` checks a URL when it is
-saved and before each request. `public_addresses` looks the host up once per connection and returns
-its checked addresses; no others are used."""
+"""Check URLs from users, against server-side request forgery. `check_url` checks scheme, host and
+port of a URL when it is saved and before each request. `public_addresses` is called for each
+connection: it looks the host up once, refuses it if any of its addresses is not public, and returns
+the checked addresses. Connections use only these."""
 
 import ipaddress
 import re

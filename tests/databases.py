@@ -51,7 +51,7 @@ def leave_writes_to_the_kernel(url: str) -> None:
 def use_template() -> None:
     """Let Django create the test database as a copy of the template, which is made if it lacks."""
     name = PREFIX + _digest()
-    with _maintenance() as session:
+    with maintenance() as session:
         session.execute("SELECT pg_advisory_lock(hashtext('tailrace.template'))")
         names = "SELECT datname FROM pg_database WHERE datname LIKE %s"
         known = {row[0] for row in session.execute(names, [f"{PREFIX}%"])}
@@ -82,7 +82,7 @@ def _make(session: psycopg.Connection[Any], name: str) -> None:
 
 
 @contextmanager
-def _maintenance() -> Iterator[psycopg.Connection[Any]]:
+def maintenance() -> Iterator[psycopg.Connection[Any]]:
     """A session in the database that the URL names: the test databases are made beside it."""
     parameters = connections[DEFAULT_DB_ALIAS].get_connection_params()
     for unknown in ("cursor_factory", "context", "prepare_threshold", "server_side_binding"):

@@ -1,5 +1,6 @@
 """SQL conditions that force the planner to one plan. A prepared statement may be planned while its
-table is empty, when reading a whole index seems as cheap as looking up one row."""
+table is empty, when reading a whole index seems as cheap as looking up one row. The plan stays in
+use when the table has grown."""
 
 
 def probe(column: str, value: str) -> str:

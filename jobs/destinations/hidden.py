@@ -20,8 +20,9 @@ NOT_KNOWN = "it is not known yet who may read the event"
 
 
 def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
-    """Return the readers of the restricted events of these jobs, by the event's id. If they are not
-    known yet, they are requested and the jobs are snoozed: `job.outcome` is set."""
+    """Return the readers of the restricted events of these jobs, by the event's id; events that
+    everybody may read are left out. If the readers of an event are not known yet, they are
+    requested and the jobs of the event are snoozed: `job.outcome` is set."""
     events = {job.event.id: job.event for job in jobs if job.event is not None}
     restricted = readers_of(events.values())
     undecided = {id for id, readers in restricted.items() if readers.undecided}
@@ -31,8 +32,8 @@ def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
 
 
 def wait_for(jobs: Iterable[ClaimedJob], ids: Collection[int], reason: str) -> set[int]:
-    """Snooze the jobs of the events with these ids, longer each time, for LONGEST_WAIT at most;
-    return the ids of the events whose jobs were snoozed."""
+    """Snooze the jobs of the events with these ids, longer each time; return the ids of the events
+    whose jobs were snoozed. Jobs of events that were recorded LONGEST_WAIT ago are not snoozed."""
     waiting = set()
     for job in jobs:
         event = job.event
@@ -52,11 +53,11 @@ def pause(since: datetime) -> float:
 def public_jobs(
     jobs: Sequence[ClaimedJob], takes_hidden: Callable[[ClaimedJob], bool] = lambda job: False
 ) -> Iterator[ClaimedJob]:
-    """Yield the jobs without an event, the jobs whose events everybody may read, and those whose
-    destination `takes_hidden` events. Skip or snooze the others."""
+    """Yield the jobs without an event, the jobs whose events everybody may read, and the jobs
+    whose destination may receive hidden events, by `takes_hidden`. Skip or snooze the others."""
     restricted = readers_of_jobs([job for job in jobs if not takes_hidden(job)])
     for job in jobs:
-        if job.event is None or takes_hidden(job) or job.event.id not in restricted:
+        if job.event is None or job.event.id not in restricted or takes_hidden(job):
             yield job
         elif job.outcome is None:
             job.skip(HIDDEN)

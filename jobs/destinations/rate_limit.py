@@ -67,7 +67,8 @@ RETURNING tokens
 
 
 def pause(name: str, rate: float, seconds: float) -> None:
-    """Block the bucket for `seconds`, as its destination requested (Retry-After)."""
+    """Block the bucket for `seconds`, as its destination requested (Retry-After), by making its
+    number of tokens negative."""
     query(_PAUSE, name=name, rate=rate, tokens=1 - rate * seconds)
 
 
@@ -152,8 +153,8 @@ def take_from_all(buckets: Sequence[Bucket]) -> list[Taken]:
     each bucket, in their order."""
     numbers = ("cost", "rate", "burst")
     rows = query(_TAKE_FROM_ALL, **arrays(buckets, ("name", *numbers), numbers))
-    waits = {
+    left_and_wait = {
         name: (0.0, max(wait or 0.0, SHORTEST_WAIT)) if left is None else (left, 0.0)
         for name, left, wait in rows
     }
-    return [Taken(bucket, *waits[bucket.name]) for bucket in buckets]
+    return [Taken(bucket, *left_and_wait[bucket.name]) for bucket in buckets]

@@ -59,8 +59,8 @@ class Coalescer(Generic[T]):
         self._busy = False
 
     def request(self, items: Iterable[T]) -> None:
-        """Call `work` with these items soon. If no thread can be started, the calling thread does
-        the work at once."""
+        """Call `work` with these items soon. `items` may be a Counter, with the number of requests
+        of each item. If no thread can be started, the calling thread does the work at once."""
         with self._changed:
             if not self._items:
                 self._changed.notify_all()
@@ -104,7 +104,8 @@ class Coalescer(Generic[T]):
                 connections.current().close_if_unusable_or_obsolete()
 
     def _take(self, patience: float) -> Counter[T]:
-        """Return the items that are requested within `patience` seconds."""
+        """Return the items that are requested within `patience` seconds. If there are none, the
+        thread ends."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()

@@ -171,7 +171,8 @@ def _run_one_by_one(handler: Handler, held: HeldClaim, until: float) -> Iterator
 
 
 def _settle_and_report(ended: EndedJobs) -> Counter[str]:
-    """Settle the ended jobs, then report the failures, but not those of lost claims."""
+    """Settle the ended jobs, then report the failures. So a slow reporter does not delay the
+    settlement, and failures of lost claims are not reported."""
     settled = ended.settle()
     for verdict, _state in settled:
         report(verdict)

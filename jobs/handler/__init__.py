@@ -1,5 +1,5 @@
-"""What one writes a handler with: the base class, schedules, the backoff, the claimed job that the
-handler gets, and the outcomes that it raises."""
+"""The parts of a handler: the base class, schedules, the backoff, the claimed job that the handler
+gets, and the outcomes that it raises."""
 
 from tailrace.jobs.handler.backoff import Backoff
 from tailrace.jobs.handler.handler import (
@@ -26,23 +26,7 @@ from tailrace.jobs.handler.outcomes import (
 )
 
 __all__ = [
-    "LOWEST_PRIORITY",
-    "MERGES",
-    "NO_LANE",
-    "Backoff",
-    "Cancel",
-    "CancelRequested",
-    "ClaimedJob",
-    "Completed",
-    "Cron",
-    "Every",
-    "Handler",
-    "Interrupted",
-    "LeaseLost",
-    "Outcome",
-    "Permanent",
-    "Retry",
-    "Skip",
-    "Snooze",
-    "TimeLimitExceeded",
-]
+    "LOWEST_PRIORITY", "MERGES", "NO_LANE", "Backoff", "Cancel", "CancelRequested", "ClaimedJob",
+    "Completed", "Cron", "Every", "Handler", "Interrupted", "LeaseLost", "Outcome", "Permanent",
+    "Retry", "Skip", "Snooze", "TimeLimitExceeded",
+]  # fmt: skip

@@ -152,8 +152,11 @@ class Handler(Described):
         return (lane or NO_LANE) if self.in_lanes() else lane
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
-        """Return a key that only one unstarted job may have at a time, or None. Later jobs with the
-        key are merged into it (see `merge`). It begins only after their transactions commit."""
+        """Return a key that only one unstarted job may have at a time, or None.
+
+        Later jobs with the same key are merged into the unstarted job, by `merge`. That job begins
+        only after the transactions of all merged jobs have committed.
+        """
         return None
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:

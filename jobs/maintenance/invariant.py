@@ -15,9 +15,10 @@ class Invariant(Described):
     """A statement that should be true. The docstring describes it in reports.
 
     Set the functions `found_by` and `repaired_by`, or override `find` and `repair`. Both run in one
-    transaction with time limits. `find` must be bounded and indexed, and leave other code that
-    keeps the invariant enough time to do so. `repair` must be safe to repeat, use the code that
-    makes such changes elsewhere, and send messages or requests only on commit.
+    transaction with time limits; one sweep at a time checks an invariant. `find` must be bounded
+    and indexed, and leave other code that keeps the invariant enough time to do so. `repair` must
+    be safe to repeat, use the code that makes such changes elsewhere, and send messages or requests
+    only on commit.
     """
 
     name: ClassVar[str] = ""

@@ -28,7 +28,8 @@ def sync(**kwargs: Any) -> None:
     declares.
 
     No row is deleted, since a declaration may depend on environment variables that this shell does
-    not have. Raises OperationalError when it waits too long for the row of a queue.
+    not have, and the settings of operators are kept. Raises OperationalError when it waits too long
+    for the row of a queue. Schedules that another transaction has locked are not changed.
     """
     [(migrated,)] = query("SELECT to_regclass('tailrace_jobs_queue') IS NOT NULL")
     if not migrated:  # e.g. after `migrate tailrace_jobs zero`

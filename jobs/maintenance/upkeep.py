@@ -69,8 +69,9 @@ class Duty:
 
 class UpkeepThread(threading.Thread):
     """A thread that does its duties when it gets their turns. Database errors do not end it. It has
-    its own connection, with limits for each statement and each wait for a lock. `always` is called
-    before the duties; it returns the seconds until it should be called again."""
+    its own connection, which stays open and limits the time of each statement and each wait for a
+    lock. `always` is called before the duties; it returns the seconds until it should be called
+    again."""
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class UpkeepThread(threading.Thread):
         self._error, self._logged_at = "", 0.0
 
     def stop(self) -> None:
+        """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
     def run(self) -> None:

@@ -29,7 +29,7 @@ def cancel(
 ) -> OperationResult:
     """Cancel unstarted jobs at once. If `running`, running jobs stop at their next
     `job.check_cancelled()`; else they are not changed. The error of a cancelled job is `reason`, or
-    "cancelled by" and `by`. Raises Blocked as `lock`."""
+    "cancelled by" and `by`. Raises Blocked as `row_locks.lock`."""
     with transaction.atomic():
         lock(ids)
         reason = reason or f"cancelled by {by}"

@@ -62,7 +62,7 @@ def replay(
     Jobs that were cancelled because one of these jobs did not complete wait for it again. If a job
     failed because its handler raised an error at fan-out, its handler's jobs for the event are
     created now. `record` is the id of a Replay by which this can be undone. Raises Blocked as
-    `lock`.
+    `row_locks.lock`.
     """
     with transaction.atomic():
         lock(ids)

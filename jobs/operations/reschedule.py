@@ -29,7 +29,8 @@ def reschedule(
     user: Any, id: int, due_at: datetime | None = None, priority: int | None = None
 ) -> bool:
     """Change the due time and the priority of a pending job; None leaves a value unchanged. Return
-    False if the job is not pending. Raises PermissionDenied, or Blocked as `lock`."""
+    False if the job is not pending. The audit log gets the new values. Raises PermissionDenied, or
+    Blocked as `row_locks.lock`."""
     if not user.has_perm(batches.PERMISSION):
         raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
     with transaction.atomic():

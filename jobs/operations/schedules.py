@@ -61,10 +61,13 @@ def create_schedules(rows: Iterable[NewSchedule]) -> int:
     """Create these schedules, or change the stored schedules with the same names, in the caller's
     transaction. Return the number of new and changed schedules.
 
-    If the timing of a schedule does not change, it keeps its next slot; else see
-    `Schedule.first_slot`. `enabled` does not change: operators set it. Several processes may call
-    it at once. Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows
-    for more than ten seconds.
+    If the timing of a schedule does not change, it keeps its next slot. If the timing changes, a
+    slot whose nominal time has come still runs, and later slots follow the new timing (see
+    `Schedule.first_slot`). `enabled` does not change: operators set it.
+
+    Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows for more
+    than ten seconds. Several processes may call it at once: rows are locked in the order of their
+    names.
     """
     given = sorted(rows, key=lambda row: row.name)
     stored = _validated(given)
@@ -101,8 +104,8 @@ def remove_schedules(
     """Remove the schedules with these names, with this owner, or whose owner begins with
     `owner_prefix`, in the caller's transaction. Return the number of removed schedules.
 
-    `cancel_pending`: also cancel their unstarted jobs, with this reason. Schedules that handlers
-    declare are not removed.
+    `cancel_pending`: also cancel their unstarted jobs, with this reason; running jobs continue.
+    Slots stay until they are pruned. Schedules that handlers declare are not removed.
 
     Raises ValueError unless exactly one of the three is given, or Blocked as `create_schedules`.
     """

@@ -5,7 +5,8 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from tailrace.db.query import database_now, query
+from tailrace.db import clock
+from tailrace.db.query import execute, query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
 from tailrace.jobs.operations import OperationResult, audit
@@ -46,6 +47,7 @@ DELETE FROM tailrace_jobs_replayedjob r USING undone
 WHERE r.replay_id = %(replay)s AND r.job_id = undone.id RETURNING r.job_id
 """
 _IDS = "SELECT job_id FROM tailrace_jobs_replayedjob WHERE replay_id = %(replay)s"
+_UNDONE = f"UPDATE tailrace_jobs_replay SET undone_at = {clock.NOW} WHERE id = %(replay)s"
 _PROGRESS = f"""
 SELECT count(*), count(*) FILTER (WHERE {_NOT_BEGUN})
 FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id
@@ -60,8 +62,8 @@ def begun(replay: Replay) -> tuple[int, int]:
 
 
 def undo(replay: Replay, user: Any) -> OperationResult:
-    """Restore the jobs of the replay that have not started; the others are not changed. Raises
-    Blocked as `lock`."""
+    """Restore the jobs of the replay that have not started; the others are not changed. The audit
+    log gets one entry. Raises Blocked as `row_locks.lock`."""
     with transaction.atomic():
         Replay.objects.select_for_update().get(pk=replay.pk)
         ids = [id for (id,) in query(_IDS, replay=replay.pk)]
@@ -70,7 +72,7 @@ def undo(replay: Replay, user: Any) -> OperationResult:
         undone = [id for (id,) in query(_UNDO, replay=replay.pk)]
         dependents.release(undone)
         if undone:
-            Replay.objects.filter(pk=replay.pk).update(undone_at=database_now())
+            execute(_UNDONE, replay=replay.pk)
             text = f"undid replay {replay.pk} of {len(undone):,} jobs: {replay.what}"
             audit.record(user, Replay, text, [(replay.pk, str(replay))])
     refused = dict.fromkeys(set(ids) - set(undone), "it has already started")

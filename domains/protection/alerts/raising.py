@@ -57,11 +57,11 @@ def raise_alerts(findings: Sequence[Finding], pause: timedelta = PAUSE) -> list[
         if key not in worst or worst[key].severity < finding.severity:
             worst[key] = finding
     with transaction.atomic():
-        new = [
-            Alert(**values)
-            for _key, finding in sorted(worst.items())
-            if query(_PAUSE, **(values := asdict(finding)), pause=pause)
-        ]
+        new = []
+        for _key, finding in sorted(worst.items()):
+            values = asdict(finding)
+            if query(_PAUSE, **values, pause=pause):
+                new.append(Alert(**values))
         raised = Alert.objects.bulk_create(new)
         users = sorted({alert.user_id for alert in raised})
         jobs = [{"payload": {"account": user}, "unique_key": str(user)} for user in users]

@@ -101,12 +101,14 @@ class ScanHomeTitles(AccountHandler):
         place = Place(row.borough, row.block, row.lot, row.street_number, row.street_name, row.unit)
         try:
             reading = await source.read(place, MAX_DOCUMENTS)
-        except SourceError as error:
-            if not isinstance(error, SourceAway) or not (error.was_asked or tally.errors):
+        except SourceAway as error:
+            if not error.was_asked and not tally.errors:  # the breaker was already open
                 raise _outcome_of(error) from None
             tally.errors.append(str(error))
             tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1
             return
+        except SourceError as error:
+            raise _outcome_of(error) from None
         saved = await sync_to_async(save)(row, reading, began=began, run=run)
         tally.failed_in_a_row = 0
         if saved is not None:

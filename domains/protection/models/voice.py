@@ -9,6 +9,8 @@ from tailrace.domains.protection.models.stored_file import StoredFile
 
 
 class UploadedVoice(models.Model):
+    """The columns of uploaded WAV files."""
+
     content_hash = models.TextField(
         default="",
         db_default="",

@@ -5,7 +5,10 @@ from tailrace.web.pages.menu import AdminLink, AdminSection, PageLink
 PAGE_LINKS = [PageLink("Protection", "protection:overview")]
 
 
-TABS = "overview watchlist exposures passwords properties voices reports removals".split()
+TABS = (
+    "overview", "watchlist", "exposures", "passwords", "properties", "voices", "reports",
+    "removals",
+)  # fmt: skip
 """The names of the URLs of the tabs above every page of protection. A tab is current on its page
 and the pages below it."""
 

@@ -33,6 +33,8 @@ BEGINNING = 1e10
 
 
 class Bookmark:
+    """Up to which due times a process has claimed the jobs of one queue, by its monotonic clock."""
+
     def __init__(self) -> None:
         self._forget()
 
@@ -67,7 +69,8 @@ class Bookmark:
 
     def claimed(self, began: float, last: tuple[int, float] | None = None) -> None:
         """Move the bookmark after a claim that began at this time (monotonic). `last`: the priority
-        of the last job, and the seconds since its due time (negative). None: it took all jobs."""
+        of the last job, and the seconds since its due time (negative). None: the claim has taken
+        all due jobs."""
         if last is None:
             self._seen = [began] * len(self._seen)
         else:  # all due jobs of more urgent priorities were claimed
@@ -76,7 +79,8 @@ class Bookmark:
             self._seen[priority] = began + overdue
 
     def age(self) -> float:
-        """Do the same as `ages` for scans without priorities. BEGINNING: the scan is full."""
+        """Return where the next scan begins, in seconds before now, for scans without priorities.
+        BEGINNING: the next scan is full."""
         ages = self.ages()
         return BEGINNING if ages is None else ages[0]
 

@@ -67,8 +67,9 @@ def claim(
     at_once: bool = True,
 ) -> Batch:
     """Claim up to `count` due jobs and return them in order; none if the queue is paused or at a
-    limit. `in_use`, for a fair handler whose lanes are destinations: the number of calls in flight
-    by lane. `at_once`, for an async handler: all claimed jobs begin at once."""
+    limit. Locked rows are passed over. `in_use`, for a fair handler whose lanes are destinations:
+    the number of calls in flight by lane. `at_once`, for an async handler: all claimed jobs begin
+    at once."""
     began = spans.now()
     for _ in range(WALKS):
         jobs = _claim_within(handler, limits, count, in_use, at_once)

@@ -6,8 +6,8 @@ a preview. So a claim and its preview have the same conditions; the preview lock
 in braces are the parts whose values differ; their values are here and in `kinds`.
 
 A statement scans an index only as far as it needs, so that its cost does not depend on the number
-of waiting jobs. `column = ANY(ARRAY[value])` and `(column || '')` are explained in `db.plans`, the
-scan for the newest `slice` of a queue in `activity`.
+of waiting jobs. `column = ANY(ARRAY[value])` and `(column || '')` are explained in `db.sql.plans`,
+the scan for the newest `slice` of a queue in `waking.activity`.
 """
 
 import re

@@ -19,9 +19,9 @@ _seconds: dict[str, float] = {}
 
 
 def claim_size(handler: Handler) -> int:
-    """Return the maximum number of jobs of the next claim: a batch, or jobs that take about
-    CLAIM_SECONDS together. It is 1 before the first call of the handler, and for a handler with one
-    attempt only: if the worker is lost, it must be clear which job had begun."""
+    """Return the maximum number of jobs of the next claim, at least 1: a batch, or jobs that take
+    about CLAIM_SECONDS together. It is 1 before the first call of the handler, and for a handler
+    with one attempt only: if the worker is lost, it must be clear which job had begun."""
     if handler.in_batches():
         return largest_batch(handler)
     seconds = _seconds.get(handler.name)
@@ -42,8 +42,8 @@ def largest_batch(handler: Handler) -> int:
 
 
 def is_full(handler: Handler, lane: str, jobs: int, count: int) -> bool:
-    """Return whether a claim of up to `count` jobs that returned `jobs` jobs is full. `lane` is the
-    lane of the first job."""
+    """Return whether a claim of up to `count` jobs that returned `jobs` jobs is full, so that more
+    jobs may be due. `lane` is the lane of the first job."""
     if handler.in_batches_by_lane():
         count = min(count, handler.batch_sizes().get(lane, handler.batch_size))
     return jobs >= count

@@ -100,7 +100,7 @@ def settled(verdict: Verdict, state: str) -> None:
 
 
 def lost(names: Counter[str]) -> None:
-    """Count the lost claims of these queues."""
+    """Count claims whose workers were lost. `names` has the number of claims by queue."""
     add({(SETTLED, name): _outcome("lost", count) for name, count in names.items()})
 
 

@@ -37,7 +37,7 @@ WHERE j.id = v.id
 
 def group(ids: Sequence[int]) -> int:
     """Assign these failed jobs to groups and count them there, unless they have a group; return how
-    many were assigned."""
+    many were assigned. In the caller's transaction."""
     changed = 0
     for start in range(0, len(ids), BATCH):
         rows = query(_UNGROUPED, ids=list(ids[start : start + BATCH]), limit=BATCH)

@@ -79,8 +79,8 @@ def silenced(failures: Iterable[Fingerprint]) -> set[int]:
 
 
 def count_settled(failures: Iterable[Fingerprint]) -> set[int]:
-    """Do the same as `count`, but log a database error and lose the counts, so that no settlement
-    fails."""
+    """Count the failures of a settlement; return the ids of the silenced groups. A database error
+    is logged and the counts are lost, so that no settlement fails."""
     tally = Counter(failures)
     connection = connections.current()
     try:

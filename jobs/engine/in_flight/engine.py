@@ -67,8 +67,8 @@ class InFlight:
     # --- for other threads ---
 
     def notify(self, name: str) -> bool:
-        """Notify the engine thread that the queue may have work. Return whether to pass the message
-        on to another process."""
+        """Notify the engine thread that the queue may have work. Return whether the caller must
+        pass the message on to another process."""
         is_passed_on = self._claims.may_pass_on(name, time.monotonic())
         self._inbox.put((name, is_passed_on))
         return is_passed_on

@@ -78,6 +78,7 @@ class Loop:
         self._loop.call_soon_threadsafe(self._free_place, call)
 
     def held(self) -> float:
+        """Return the seconds for which callbacks have run without polling for I/O."""
         since = self._selector.held_since
         return 0.0 if since is None else time.monotonic() - since
 

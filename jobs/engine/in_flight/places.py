@@ -57,8 +57,9 @@ class PostponedJobs:
             known[job.id] = job.claim_no
 
     def bring_forward(self, destinations: Iterable[str]) -> None:
-        """Make one postponed job due for each of these destinations, to which a call has ended.
-        Jobs that were claimed again since then are skipped."""
+        """Make one postponed job due for each of these destinations, to which a call has ended; an
+        item of `destinations` may be repeated. Jobs that were claimed again since then are
+        skipped."""
         free, factor = Counter(destinations), 1
         while jobs := list(self._pop({name: n * factor for name, n in free.items()})):
             rows = query(

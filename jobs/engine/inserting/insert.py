@@ -17,7 +17,8 @@ def insert_jobs(jobs: Sequence[NewJob], *, of_new_events: bool = False) -> Inser
     It wakes no queues, except for merged jobs that are due.
 
     `of_new_events`: their events were recorded in this transaction and have no jobs yet. A merged
-    job of an event gets a `skipped` row with the reason. Raises `locks.Blocked`.
+    job of an event gets a `skipped` row with the reason, so that each event has a row for each of
+    its jobs. Raises `locks.Blocked` if another transaction holds a unique key for too long.
     """
     if not jobs:
         return Inserted()

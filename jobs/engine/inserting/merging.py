@@ -78,8 +78,8 @@ def insert_with_one_key(jobs: Sequence[NewJob], index: int) -> Inserted:
 
 
 def insert_or_merge(jobs: Sequence[NewJob], indexes: list[int]) -> Inserted:
-    """Insert the jobs with these indexes, or merge them into the unstarted jobs with their keys. If
-    such a job has begun, insert again."""
+    """Insert the jobs with these indexes. Merge a job that cannot be inserted into the unstarted
+    job with its key; if that job has begun, insert the job again."""
     ids: dict[int, int] = {}
     merges = _Merges()
     for _round in range(ROUNDS):
@@ -199,7 +199,8 @@ def _count_soon(ids: Sequence[int]) -> None:
 
 
 def _count(merges: Counter[int]) -> dict[int, int]:
-    """Write these counts; return the counts of locked jobs, at most MAX_UNCOUNTED."""
+    """Write these counts; return the counts of locked jobs, which are not written, for up to
+    MAX_UNCOUNTED jobs."""
     rows = prepared.query(
         COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
     )

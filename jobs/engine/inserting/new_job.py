@@ -18,7 +18,8 @@ class InvalidJob(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to insert. `delay` is in seconds, `payload` is JSON text."""
+    """A job to insert. `delay` is in seconds, `payload` is JSON text. Raises InvalidJob if a key is
+    too long."""
 
     handler: str
     event_id: int | None = None
@@ -45,11 +46,13 @@ class NewJob:
 
 @dataclass(slots=True)
 class Inserted:
-    """The ids of the new jobs, and of the jobs that others were `merged` into, by the index of the
-    merged job. All other jobs of the call exist already: their event has them."""
+    """The new and the merged jobs of one call. All other jobs of the call exist already: their
+    event has a job with the same handler and routing key."""
 
     ids: list[int] = field(default_factory=list)
+    """The ids of the new jobs."""
     merged: dict[int, int] = field(default_factory=dict)
+    """For each merged job, by its index in the call: the id of the job that it was merged into."""
 
 
 _COLUMNS = tuple(field.name for field in fields(NewJob))

@@ -32,7 +32,8 @@ JOIN tailrace_jobs_job o ON {probe("o.event_id", "v.event")}
 
 def existing_jobs(jobs: Sequence[JobKey]) -> Collection[int]:
     """Return the indexes of the jobs that exist already, live or in the history. It locks the
-    events until the caller's transaction ends, and may raise `locks.Blocked`."""
+    events, so that no other process creates jobs of these events until the caller's transaction
+    ends. Raises `locks.Blocked` if another transaction holds one for too long."""
     events, handlers, routing_keys = zip(*jobs, strict=True)
     ids = sorted({event for event in events if event is not None})
     with locks.named(lambda: f"the rows of {len(ids)} events from {ids[0]} to {ids[-1]}"):

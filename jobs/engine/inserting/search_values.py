@@ -73,6 +73,7 @@ ORDER BY id DESC LIMIT %(limit)s
 
 
 def find(column: Literal["event_id", "job_id"], field: str, value: str, limit: int) -> list[int]:
-    """Return the ids of the newest events or jobs whose own payload has this value."""
+    """Return the ids of the newest events or jobs whose own payload has this value, at most
+    `limit`."""
     rows = query(_FIND.format(column=column), field=field, value=value[:VALUE_LENGTH], limit=limit)
     return [id for (id,) in rows]

@@ -24,8 +24,8 @@ WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
 
 
 def give_back_waiting(held: HeldClaim) -> int:
-    """Make the waiting jobs of this claim pending again, without a counted attempt; return their
-    number. The running call is recorded as begun."""
+    """Make the waiting jobs of this claim pending again, without a counted attempt, and wake their
+    queue. Return the number of jobs. The running call is recorded as begun."""
     if not held.recorded and (running := held.running()):
         record_begun(running)
         held.recorded = True

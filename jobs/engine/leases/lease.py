@@ -34,7 +34,7 @@ SHOWN_JOBS = 20
 @contextmanager
 def watched(held: HeldClaim) -> Iterator[None]:
     """Watch this claim until the end of the block. The thread opens a connection only when it first
-    needs the database, so not for short blocks."""
+    needs the database, so not for short blocks. It continues after a database error."""
     if connections.is_one():  # the thread would not see the claim
         yield
         return

@@ -59,7 +59,8 @@ def guarded(handler: Handler) -> Iterator[None]:
 @contextmanager
 def left_clean(who: str) -> Iterator[None]:
     """Check the connections of this thread at the end of the block, and clean or replace them.
-    Raises Permanent if the block leaves a transaction open, which is rolled back."""
+    Raises Permanent if the block leaves a transaction open, which is rolled back, so that the work
+    of `who` is lost."""
     with session.watched() as watch:
         try:
             yield

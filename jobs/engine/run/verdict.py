@@ -91,12 +91,14 @@ def outcome_of(returned: Any) -> BaseException | None:
 
 
 def postponed(job: ClaimedJob, reason: str, delay: float) -> Verdict:
-    """Return the verdict on a job whose call did not begin. No attempt is counted or recorded."""
+    """Return the verdict on a job whose call did not begin: it is due in `delay` seconds. No
+    attempt is counted or recorded."""
     return Verdict(job, State.PENDING, charged=False, error=reason, delay=delay)
 
 
 def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job that is pending again at once, without an attempt."""
+    """Return the verdict on a job that goes back to its queue: it is pending again at once. No
+    attempt is counted or recorded."""
     return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
 
 
@@ -109,7 +111,8 @@ def _did_not_run(result: Any) -> bool:
 
 def _as_json(value: Any) -> str:
     """Return the result as JSON text: times in ISO format, Decimal and UUID as text, sets as lists,
-    models as objects. May raise any error."""
+    models as objects. Raises ValueError if that is not possible, or any error of the result's
+    methods."""
     try:
         text = json.dumps(value, allow_nan=False)
     except TypeError:

@@ -189,7 +189,7 @@ def _retried(
 
 
 def partition(day: date) -> str:
-    """Return the table of jobs that ended on this day (UTC)."""
+    """Return the name of the table for jobs that ended on this day (UTC)."""
     return f"{PREFIX}{day:%Y%m%d}"
 
 

@@ -14,7 +14,8 @@ MERGED = "'merged into job ' || taken.by"
 
 
 def taken_by(job: str) -> str:
-    """Return the FROM item `taken` for the row with the alias `job`."""
+    """Return the FROM item `taken` for the row with the alias `job`, which has the columns handler
+    and unique_key."""
     return f"""LATERAL (
     SELECT (
       SELECT k.id FROM tailrace_jobs_live k

@@ -50,7 +50,8 @@ def release(parents: Sequence[int]) -> int:
 
 
 def release_on_commit(parents: Collection[int]) -> None:
-    """After the commit, release the inserted jobs whose parent has finished by then."""
+    """After the commit, release the inserted jobs that wait for these parents, if a parent has
+    finished by then."""
     connections.current().on_commit(partial(_mark, sorted(parents)), robust=True)
 
 

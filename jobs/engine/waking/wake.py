@@ -112,7 +112,8 @@ def wake(names: Iterable[str]) -> list[str]:
 
 
 def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Mark queues as awake; return those that were asleep, and those whose rows are locked."""
+    """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
+    now, and the queues whose rows are locked."""
     rows = prepared.query(_MARK, names=sorted(names))
     return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
 
@@ -127,7 +128,7 @@ def _may_send_unmarked(name: str) -> bool:
 
 def unmarked(names: Iterable[str]) -> list[str]:
     """Return the queues with locked rows that get a message all the same, so that their jobs run:
-    those to which this process sent no such message in the last UNMARKED_SECONDS."""
+    queues to which this process sent no such message in the last UNMARKED_SECONDS."""
     allowed = [name for name in names if _may_send_unmarked(name)]
     if allowed:
         log.warning("wake.queue_row_locked", queues=allowed)

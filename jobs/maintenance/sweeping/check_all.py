@@ -58,7 +58,10 @@ def check_all(
     invariants: Sequence[Invariant], *, fix: bool = False, pause: Callable[[], None]
 ) -> list[Report]:
     """Check these invariants and return a report of each; if `fix`, repair their violations.
-    `pause` is called before the second check: it should wait for the changes in progress."""
+
+    `pause` is called between the two checks if the first one found violations. It should wait until
+    changes that were in progress at the first check are finished.
+    """
     reports = [Report(invariant) for invariant in invariants]
     suspects = _first_look(reports)
     if any(suspects.values()):

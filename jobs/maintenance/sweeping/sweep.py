@@ -22,8 +22,10 @@ SWEEP_SECONDS = 60
 def sweep(names: Iterable[str] | None = None) -> list[SweepRun]:
     """Check the invariants whose interval has passed, or those with these names; return the runs.
 
-    The invariant whose last check is the oldest comes first. If an invariant raises an error, takes
-    too long or waits for a lock, the others are still checked.
+    The invariant whose last check is the oldest comes first, so that each is checked sooner or
+    later, even if a sweep has no time for all. If an invariant raises an error, takes too long or
+    waits for a lock, the others are still checked. An invariant that another sweep is checking now
+    is recorded as skipped.
     """
     ends = time.monotonic() + SWEEP_SECONDS
     invariants = {rule.name: rule for rule in all_invariants() if rule.every is not None}

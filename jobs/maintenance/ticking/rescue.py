@@ -70,7 +70,7 @@ rescued AS (
             coalesce(e.max_attempts, j.attempt) AS max_attempts
 ),
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
--- The state, after the first fields of a Failure.
+-- The columns in _REPORTED, then the state.
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
        r.max_attempts, r.claim_no, r.state
 FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
@@ -78,11 +78,17 @@ FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
 bookmark = bookmarks.Bookmark()
 """When this process checks again: while a held snapshot keeps the index entries of all jobs that
 ran, checks are slow, and are made only every LONGEST_PAUSE."""
+_REPORTED = (
+    "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
+    "claim_no",
+)  # fmt: skip
+"""The columns of a rescued job, without its state, by their names in Failure."""
 
 
 def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
     """Rescue jobs with expired leases, all or only the jobs `ids`; return how many. The tick wakes
-    their queues. Another thread reports the failures, so that reporters delay no tick or sweep."""
+    their queues. Another thread reports the failures after the commit, so that reporters delay
+    neither the tick nor a sweep that holds locks."""
     if ids is None and bookmark.ages() is not None:
         return 0
     handlers, began = registry.all_handlers(), time.monotonic()
@@ -119,6 +125,8 @@ def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
 
 def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
     *columns, state = row
-    rest: dict[str, Any] = {"final": state == "failed", "error": LOST, "error_class": WORKER_LOST}
-    rest |= {"retry_in": 0.0, "silenced": is_silenced}
-    return Failure(*columns, **rest)
+    job = dict(zip(_REPORTED, columns, strict=True))
+    return Failure(
+        **job, final=state == "failed", retry_in=0.0, error=LOST, error_class=WORKER_LOST,
+        silenced=is_silenced,
+    )  # fmt: skip

@@ -54,8 +54,12 @@ def test_the_samples_are_valid_and_lead_nowhere() -> None:
         ({"url": "https://{name}.test/"}, "people: url: 'https://{name}.test/': the host must"),
         ({"verification": {"listing_url": "https://x.test/{name}"}}, "people: verification: set"
          " not_listed_status or not_listed_text"),
+        ({"verification": {"listing_url": "https://x.test/", "not_listed_txt": "x"}}, "people:"
+         " verification.not_listed_txt: Extra inputs are not permitted; did you mean"
+         " 'not_listed_text'?"),
         ({"working_as_of": "soon"}, "people: working_as_of: Input should be a valid date"),
         ({"key": "A b"}, "A b: key: String should match pattern"),
+        ({"key": 123}, "123: key: Input should be a valid string"),
         ({"per_minute": 0}, "people: per_minute: Input should be greater than 0"),
     ],
 )  # fmt: skip

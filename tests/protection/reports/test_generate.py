@@ -27,6 +27,7 @@ from tailrace.domains.protection.models.breach import ExposureState
 from tailrace.domains.protection.platform.checks import libraries_are_installed
 from tailrace.domains.protection.services.reports import generate, pdf, requests, section
 from tailrace.domains.protection.services.reports.period import Period
+from tailrace.domains.protection.services.reports.sections import all_sections
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
@@ -110,6 +111,15 @@ def test_the_numbers_in_the_pdf_are_the_databases(ann, run_jobs) -> None:
     assert "31 Oct critical warning info" in text, "and its legend"
     assert report.file.size == len(storage.read(report.file))
     assert not report.is_cut
+
+
+@pytest.mark.parametrize("part", all_sections(), ids=lambda part: part.name)
+def test_numbers_and_chart_of_a_section_are_read_in_one_statement(
+    ann, part, django_assert_num_queries
+) -> None:
+    """So the numbers and the chart agree. The other statement reads the lines."""
+    with django_assert_num_queries(2):
+        part.collect(ann.pk, Period(date(2026, 10, 1), date(2026, 10, 31), ZoneInfo("UTC")))
 
 
 def test_a_period_without_data_makes_an_honest_empty_report(ann, run_jobs) -> None:

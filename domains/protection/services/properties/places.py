@@ -9,11 +9,11 @@ _STREET = re.compile(r"[A-Z0-9][A-Z0-9 '&/-]{0,79}")
 _UNIT = re.compile(r"[A-Z0-9][A-Z0-9 /-]{0,19}")
 _UNIT_WORD = re.compile(r"^(?:APARTMENT|APT|UNIT|SUITE|STE|NO)\b\s*")
 _ORDINAL = re.compile(r"\b([0-9]+)(?:ST|ND|RD|TH)\b")
-_ENDINGS = dict(
-    pair.split(":")
-    for pair in "STREET:ST AVENUE:AVE ROAD:RD BOULEVARD:BLVD PLACE:PL DRIVE:DR LANE:LN COURT:CT"
-    " TERRACE:TER PARKWAY:PKWY SQUARE:SQ".split()
-)
+_ENDINGS = {
+    "STREET": "ST", "AVENUE": "AVE", "ROAD": "RD", "BOULEVARD": "BLVD", "PLACE": "PL",
+    "DRIVE": "DR", "LANE": "LN", "COURT": "CT", "TERRACE": "TER", "PARKWAY": "PKWY",
+    "SQUARE": "SQ",
+}  # fmt: skip
 _DIRECTIONS = {"EAST": "E", "WEST": "W", "NORTH": "N", "SOUTH": "S"}
 _FULL_ENDING = {short: full for full, short in _ENDINGS.items()}
 _FULL_DIRECTION = {short: full for full, short in _DIRECTIONS.items()}

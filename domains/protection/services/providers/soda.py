@@ -34,7 +34,6 @@ FEEDS = {
     "parties": (PARTIES, "good_through_date"),
 }
 """Each dataset that is a change feed, and its column with the time of a change."""
-CLAUSES = ("where", "select", "order", "limit", "offset")
 VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 Row = Mapping[str, Any]
@@ -200,11 +199,12 @@ def _batches(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
 
 
-async def _rows(dataset: str, **clauses: str) -> AsyncIterator[Row]:
-    """Yield the rows of a query (`select`, `where`, `order`), page by page, up to MOST_ROWS.
-    `order` has to be unique."""
+async def _rows(dataset: str, *, select: str, where: str, order: str) -> AsyncIterator[Row]:
+    """Yield the rows of a query, page by page, up to MOST_ROWS. `order` has to be unique."""
     for offset in range(0, MOST_ROWS, PAGE_ROWS):
-        answer = await _ask(dataset, **clauses, limit=PAGE_ROWS, offset=offset)
+        answer = await _ask(
+            dataset, select=select, where=where, order=order, limit=PAGE_ROWS, offset=offset
+        )
         rows = answer.json()
         for row in rows:
             yield row
@@ -213,9 +213,18 @@ async def _rows(dataset: str, **clauses: str) -> AsyncIterator[Row]:
 
 
 async def _ask(
-    dataset: str, headers: Mapping[str, str] | None = None, /, **clauses: str | int
+    dataset: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    select: str,
+    where: str,
+    order: str,
+    limit: int,
+    offset: int = 0,
 ) -> Answer:
-    params = {f"${name}": clauses.get(name, 0) for name in CLAUSES}
+    params = {
+        "$where": where, "$select": select, "$order": order, "$limit": limit, "$offset": offset
+    }  # fmt: skip
     path = f"/resource/{dataset}.json?{urlencode(params, safe='$', quote_via=quote)}"
     provider = _provider()
     answer = await ask(provider, path, headers=headers, is_wrong=_error_in)

@@ -28,7 +28,8 @@ class FoundBreach:
 
 
 class ValueNotAccepted(Exception):
-    """The source does not accept this value, which the message does not contain."""
+    """The source does not accept this value, but works otherwise. The message does not contain the
+    value."""
 
 
 class Source(Described):

@@ -147,7 +147,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     @display(description="job")
     def job(self, row: Any) -> str:
         if row.job_id is None or row.may_see_jobs:
-            return rendering.row_link("tailrace_jobs_job_change", "job", row.job_id)
+            return rendering.job_link(row.job_id)
         return f"job {row.job_id}"
 
     @display(description="moves")

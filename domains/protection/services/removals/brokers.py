@@ -1,12 +1,12 @@
 """The data brokers. Operators write them in a YAML file; one wrong entry makes the file invalid."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import quote, urlsplit
 
 import yaml
@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, MailAddress, Person
-from tailrace.environment.field_errors import field_errors
+from tailrace.environment.field_errors import field_error, hint
 from tailrace.environment.suggest import did_you_mean
 
 SAMPLES = Path(__file__).with_name("brokers.yaml")
@@ -222,12 +222,7 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
         try:
             broker = Broker.model_validate(entry)
         except ValidationError as error:
-            key = entry.get("key") if isinstance(entry, dict) else None
-            for each in field_errors(error, entry, Broker):
-                place = ".".join(map(str, each.path))
-                problems.append(
-                    ": ".join(filter(None, (key or f"entry {number}", place, each.detail)))
-                )
+            problems += _problems_of(number, entry, error)
             continue
         if broker.key in brokers:
             problems.append(f"{broker.key}: two brokers have this key")
@@ -235,3 +230,15 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
     if problems:
         raise InvalidBrokers(*problems[:MAX_PROBLEMS])
     return brokers
+
+
+def _problems_of(number: int, entry: Any, error: ValidationError) -> Iterator[str]:
+    """Yield the errors of an entry, each with its key; unknown keys with a suggestion."""
+    key = entry.get("key") if isinstance(entry, dict) else None
+    for each in error.errors():
+        field = field_error(each, entry)
+        place = ".".join(map(str, field.path))
+        within_verification = each["loc"][:1] == ("verification",)
+        model: type[BaseModel] = Verification if within_verification else Broker
+        suggestion = hint(model, {**each, "loc": each["loc"][-1:]})
+        yield f"{key or f'entry {number}'}: {place and f'{place}: '}{field.detail}{suggestion}"

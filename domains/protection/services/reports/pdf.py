@@ -53,8 +53,10 @@ def to_pdf(html: str) -> bytes:
 
 def missing_packages() -> list[str]:
     """Return the packages to install. Only Linux is checked."""
-    missing = []
-    for library, package in LIBRARIES.items() if sys.platform == "linux" else ():
+    missing: list[str] = []
+    if sys.platform != "linux":
+        return missing
+    for library, package in LIBRARIES.items():
         try:
             ctypes.CDLL(library)
         except OSError:

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, ClassVar
 
 from django.db.models import Count, QuerySet
+from django.db.models.functions import TruncDate
 
 from tailrace.domains.protection.services.reports.period import Period
 from tailrace.environment.discovery import Described
@@ -14,6 +16,8 @@ MOST_LINES = 300
 """Maximum number of lines of a table. The other lines are only counted, and the report says so."""
 MOST_TEXT = 200
 """Maximum number of characters of a cell."""
+DayCounts = Mapping[tuple[Any, date], int]
+"""Numbers of rows by their values of the column `group` and by day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,14 @@ class Section(Described):
     def cells(self, row: Any) -> Sequence[object]:
         raise NotImplementedError
 
-    def chart(self, rows: QuerySet[Any], period: Period) -> str:
+    def chart(self, counts: DayCounts, period: Period) -> str:
+        """Return the chart as SVG, or an empty string."""
         return ""
 
     def collect(self, user_id: int, period: Period) -> Content:
         within = {f"{self.time}__gte": period.start, f"{self.time}__lt": period.end}
         rows = self.rows(user_id).filter(**within)
-        groups = rows.order_by().values_list(self.group).annotate(count=Count("pk"))
-        counts = Counter(dict(groups))
+        # Before the counts: if a row is added in between, the table is marked as cut.
         lines = [
             (
                 f"{getattr(row, self.time).astimezone(period.zone):{self.time_format}}",
@@ -76,9 +80,15 @@ class Section(Described):
             )
             for row in rows.order_by(f"-{self.time}", "-pk")[:MOST_LINES]
         ]
-        totals = {str(choice.label).lower(): counts[choice] for choice in self.choices}
-        totals = {self.name: counts.total(), **totals}
-        return Content(self, totals, lines, self.chart(rows, period))
+        by_day = rows.order_by().annotate(day=TruncDate(self.time, tzinfo=period.zone))
+        groups = by_day.values_list(self.group, "day").annotate(Count("pk"))
+        counts = {(choice, day): count for choice, day, count in groups}
+        totals: Counter[Any] = Counter()
+        for (choice, _day), count in counts.items():
+            totals[choice] += count
+        labels = {str(choice.label).lower(): totals[choice] for choice in self.choices}
+        numbers = {self.name: totals.total(), **labels}
+        return Content(self, numbers, lines, self.chart(counts, period))
 
 
 def short(text: object) -> str:

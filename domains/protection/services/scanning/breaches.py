@@ -24,7 +24,8 @@ def store_breaches(source: str, breaches: Sequence[FoundBreach]) -> Mapping[str,
     changed = []
     for name, each in sorted(wanted.items()):
         values = asdict(each) | {"data_classes": list(each.data_classes)}
-        if any(getattr(stored.get(name), key, None) != value for key, value in values.items()):
+        row = stored.get(name)
+        if row is None or any(getattr(row, key) != value for key, value in values.items()):
             changed.append(Breach(source=source, **values))
     rows = Breach.objects.bulk_create(
         changed,

@@ -1,16 +1,14 @@
 """The alerts of the period."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.db.models import Count, QuerySet
-from django.db.models.functions import TruncDate
+from django.db.models import QuerySet
 
 from tailrace.domains.protection.alerts.texts import names_of, text_of
 from tailrace.domains.protection.models import Alert, Severity
 from tailrace.domains.protection.services.reports.charts import bars
 from tailrace.domains.protection.services.reports.period import Period
-from tailrace.domains.protection.services.reports.section import Section
+from tailrace.domains.protection.services.reports.section import DayCounts, Section
 
 
 class Alerts(Section):
@@ -31,9 +29,8 @@ class Alerts(Section):
         title, names = text_of(row.kind).title, names_of(row.kind, row.details)
         return Severity(row.severity).label, title, names
 
-    def chart(self, rows: QuerySet[Any], period: Period) -> str:
-        by_day = rows.order_by().annotate(day=TruncDate("raised_at", tzinfo=period.zone))
+    def chart(self, counts: DayCounts, period: Period) -> str:
         series: dict[str, dict[object, int]] = {}
-        for severity, day, count in by_day.values_list("severity", "day").annotate(Count("pk")):
+        for (severity, day), count in counts.items():
             series.setdefault(Severity(severity).label, {})[day] = count
         return bars(series, period)

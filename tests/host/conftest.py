@@ -1,0 +1,79 @@
+"""A project of somebody else, with the wheel in an environment of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg import sql
+
+from tests.databases import maintenance
+from tests.kit import PATIENCE, wait_until
+from tests.servers.installed_wheel import Installed, build_wheel
+
+PROJECT = Path(__file__).parent / "project"
+
+
+class Host:
+    """The project, installed in a folder, with a database of its own."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.installed = Installed(folder, build_wheel(folder))
+        self.environment = environment
+        shutil.rmtree(self.installed.work)
+        shutil.copytree(PROJECT, self.installed.work, ignore=shutil.ignore_patterns("__pycache__"))
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.installed.run(*words, **(self.environment | variables))
+
+    def manage(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run("manage.py", *words, **variables)
+
+    def scenario(self, *words: str, **variables: str) -> Any:
+        """Return what a step of scenario.py prints."""
+        done = self.run("scenario.py", *words, **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def start_worker(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a worker of the project's own, as it is started without Tailrace."""
+        log = self.installed.work / f"worker{len(self.workers)}.log"
+        process = subprocess.Popen(
+            [self.installed.python, "-m", "celery", "-A", "config", "worker", "-l", "info", *words],
+            cwd=self.installed.work, env=os.environ | self.environment | {"PYTHONPATH": ""},
+            stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        self.workers.append(process)
+        wait_until(lambda: b" ready." in log.read_bytes(), what=f"{log} says that it is ready")
+        return process
+
+    def stop_workers(self) -> None:
+        for process in self.workers:
+            if process.poll() is None:
+                os.killpg(process.pid, 9)
+            process.wait(PATIENCE)
+        self.workers.clear()
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    folder, name = tmp_path_factory.mktemp("host"), f"host_{uuid4().hex[:12]}"
+    with maintenance() as session:
+        environment = {
+            "DB_NAME": name, "DB_USER": session.info.user, "DB_PASSWORD": session.info.password,
+            "DB_HOST": session.info.host, "DB_PORT": str(session.info.port),
+            "BROKER": os.environ["BROKER_URL"], "RESULTS": f"file://{folder}",
+        }  # fmt: skip
+        session.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        project = Host(folder, environment)
+        try:
+            yield project
+        finally:
+            project.stop_workers()
+            session.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,80 @@
+"""What a caller of this project does, each step by name: `python scenario.py post` prints JSON."""
+
+import json
+import os
+import sys
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup()
+
+from config.celery import app
+from django.core import checks
+from django.test import Client, override_settings
+from jobs.models import Job
+from jobs.tasks import count_words, rank
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job as OwedJob
+
+
+def post():
+    """Two requests that succeed, and one that fails after it has written everything."""
+    client = Client(raise_request_exception=False)
+    given = [{"title": "Somebody who drives"}, {"title": "A cook"}, {"title": "x", "fails": True}]
+    return [
+        client.post("/vacancies", json.dumps(each), content_type="application/json").status_code
+        for each in given
+    ]
+
+
+def tasks():
+    """Tasks of the project's own, with their results: one on its default queue, one by its route."""
+    return [count_words.delay("a cook who drives").get(180), rank.delay([2, 1]).get(180)]
+
+
+def queues():
+    """What each worker serves."""
+    active = app.control.inspect(timeout=60).active_queues()
+    return {node: sorted(queue["name"] for queue in each) for node, each in active.items()}
+
+
+def wait():
+    return enqueue("jobs.wait", {"seconds": float(sys.argv[2])})
+
+
+def state():
+    jobs = OwedJob.objects.order_by("id").values_list("handler", "state", "claim_no", "result")
+    return {"jobs": list(jobs), "announced": list(Job.objects.values_list("announced", flat=True))}
+
+
+def wrong():
+    """The ids of the checks that fail, for each wrong configuration."""
+    ids = {}
+    for name, value in [
+        ("TAILRACE", ["JOBS_TIME_LIMIT"]),
+        ("TAILRACE", {"JOBS_TIME_LIMIT": "soon"}),
+        ("TAILRACE", {"JOB_TIME_LIMIT": 5}),
+        ("USE_TZ", False),
+    ]:
+        with override_settings(**{name: value}):
+            ids[f"{name} = {value}"] = shown()
+    for name, value in [
+        ("broker_url", "memory://"),
+        ("accept_content", ["pickle"]),
+        ("task_always_eager", True),
+    ]:
+        before = app.conf[name]
+        app.conf[name] = value
+        ids[f"{name} = {value}"] = shown()
+        app.conf[name] = before
+    ids["right"] = shown()
+    return ids
+
+
+def shown():
+    return [f"{each.id}: {each.msg} ({each.hint})" for each in checks.run_checks(tags=["jobs"])]
+
+
+print(json.dumps(globals()[sys.argv[1]]()))

@@ -1,0 +1,73 @@
+"""A project with apps called jobs, events, web, config and db adds two apps and keeps what is its
+own. It runs on the wheel, in an environment with what the core needs and nothing else."""
+
+import os
+import signal
+
+import pytest
+
+from tests.host.conftest import Host
+from tests.kit import PATIENCE, empty_broker, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+
+def test_it_passes_its_checks_and_is_migrated(host: Host) -> None:
+    done = host.manage("check")
+    assert (done.returncode, done.stdout) == (
+        0, "System check identified no issues (0 silenced).\n"
+    )  # fmt: skip
+    done = host.manage("makemigrations", "--check", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, "No changes detected\n"), done.stderr
+    done = host.manage("migrate")
+    assert done.returncode == 0, done.stderr
+
+
+def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
+    empty_broker()
+    worker = host.start_worker("-c", "2", "-n", "all@%h")
+    assert host.scenario("post") == [200, 200, 500]
+    wait_until(lambda: host.scenario("state")["announced"] == [1, 1], what="both are announced")
+    jobs = host.scenario("state")["jobs"]
+    assert [(name, state) for name, state, *_ in jobs] == [("jobs.announce", "completed")] * 2
+    [served] = host.scenario("queues").values()
+    assert served == ["board", "jobs.announce", "jobs.wait"]
+    host.start_worker("-c", "1", "-n", "slow@%h", "-Q", "slow")
+    assert host.scenario("tasks") == [3, [1, 2]]
+    done = host.manage("tailrace", "verdict")
+    assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(PATIENCE) == 0
+    host.stop_workers()
+
+
+def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Host) -> None:
+    killed = host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
+    host.scenario("wait", "60")
+    wait_until(lambda: host.scenario("state")["jobs"][-1][1] == "running")
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(PATIENCE)
+    host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
+    wait_until(lambda: host.scenario("state")["jobs"][-1][1:3] == ["running", 2])
+    host.stop_workers()
+
+
+def test_its_own_tests_run_jobs(host: Host) -> None:
+    done = host.manage("test", "jobs")
+    assert done.returncode == 0, done.stderr
+    assert "Ran 10 tests" in done.stderr
+
+
+def test_a_wrong_configuration_is_named_with_the_line_to_write(host: Host) -> None:
+    shown = host.scenario("wrong")
+    assert shown.pop("right") == []
+    assert {name: [text.partition(":")[0] for text in texts] for name, texts in shown.items()} == {
+        "TAILRACE = ['JOBS_TIME_LIMIT']": ["tailrace_jobs.E020"],
+        "TAILRACE = {'JOBS_TIME_LIMIT': 'soon'}": ["tailrace_jobs.E021"],
+        "TAILRACE = {'JOB_TIME_LIMIT': 5}": ["tailrace_jobs.E022"],
+        "USE_TZ = False": ["tailrace_jobs.E023"],
+        "broker_url = memory://": ["tailrace_jobs.E026"],
+        "accept_content = ['pickle']": ["tailrace_jobs.E027"],
+        "task_always_eager = True": ["tailrace_jobs.W028"],
+    }
+    assert "did you mean 'JOBS_TIME_LIMIT'?" in shown["TAILRACE = {'JOB_TIME_LIMIT': 5}"][0]
