@@ -61,7 +61,8 @@ def logins_in(events: Iterable[Any], field: str) -> dict[int, str]:
     model = get_user_model()
     users = model._default_manager.filter(pk__in={user for user in user_of.values() if user})
     rows = users.values_list("pk", model.USERNAME_FIELD)
-    names = {id if isinstance(id, int) else str(id): login for id, login in rows}  # JSON has no UUID
+    # In JSON, a UUID is text.
+    names = {id if isinstance(id, int) else str(id): login for id, login in rows}
     return {id: names.get(user, "") for id, user in user_of.items()}
 
 

@@ -56,7 +56,7 @@ class FailureChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
+        groups: list[Any] = list(self.result_list)
         complete(visibility.user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
         if not self.params:  # else the page offers to show all rows, although it does

@@ -185,7 +185,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             self.route("<int:id>/log/", require_safe(log_view), "log"),
             self.route("<int:id>/reschedule/", require_POST(reschedule_view), "reschedule"),
             self.route("all/<str:name>/", bulk.all_matching, "all", job_admin=self),
-            path("replays/<int:id>/", replay_page, {"site": self.admin_site}, "tailrace_jobs_replay"),
+            path(
+                "replays/<int:id>/", replay_page, {"site": self.admin_site}, "tailrace_jobs_replay"
+            ),
             *super().get_urls(),
         ]
 

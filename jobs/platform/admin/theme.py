@@ -52,10 +52,11 @@ Checkbox: Any = forms.CheckboxInput
 _css = [] if on_platform() else ["tailrace/jobs/tailrace.css", "tailrace/jobs/state_badges.css"]
 _js = []
 if HAS_UNFOLD:
+    from unfold import admin as unfold_admin
+    from unfold import decorators
     from unfold import widgets as unfold_widgets
-    from unfold.admin import ModelAdmin
-    from unfold.decorators import display
 
+    ModelAdmin, display = unfold_admin.ModelAdmin, decorators.display
     TextInput = unfold_widgets.UnfoldAdminTextInputWidget
     Textarea = unfold_widgets.UnfoldAdminTextareaWidget
     Select = unfold_widgets.UnfoldAdminSelectWidget

@@ -48,5 +48,7 @@ def _link(request: HttpRequest, link: Link | None) -> dict[str, str] | None:
     if link is None or not _permits(request, link.permission):
         return None
     site, _, view = link.view.partition(":")
-    address = admin_address(view, *link.args) if site == "admin" else reverse(link.view, args=link.args)
+    address = (
+        admin_address(view, *link.args) if site == "admin" else reverse(link.view, args=link.args)
+    )
     return {"label": link.label, "address": address} if address else None

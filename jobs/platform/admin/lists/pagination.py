@@ -34,6 +34,7 @@ Page = tuple[list[Any], int | None]
 class KeysetChangeList(ChangeList):
     """A change list in the order of ids, without counts and page numbers."""
 
+    model_admin: Any
     older_url: str = ""
     newer_url: str = ""
     looked_at: int = 0
@@ -41,7 +42,7 @@ class KeysetChangeList(ChangeList):
     """Whether there are more rows than were read."""
     estimate: int | None = None
 
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return ["-pk"]
 
     def get_results(self, request: HttpRequest) -> None:

@@ -126,9 +126,7 @@ def _label(value: Any) -> str:
 
 def _json_field(schema: Schema, required: bool) -> forms.Field:
     """Return a field for JSON; an empty list or object is a value."""
-    field = forms.JSONField(
-        required=required, widget=Textarea({"rows": 4, "spellcheck": "false"})
-    )
+    field = forms.JSONField(required=required, widget=Textarea({"rows": 4, "spellcheck": "false"}))
     field.empty_values = [None, ""]
     field.initial = schema.get("default")
     return field
