@@ -138,5 +138,6 @@ def test_without_an_admin_the_overview_has_no_links_to_it(
     for part in ("jobs.remind", "there is no vacancy -1", "ann@board.example", "Storage"):
         assert part in overview
     assert "Sign out" not in overview
+    assert "celery -A config worker -n worker1@%h" in pages["without workers"][2]
     assert not [name for name, page in pages.items() if "/admin/" in page[2]]
     assert pages["anonymous"][1] == "/accounts/login/?next=/tailrace/"
