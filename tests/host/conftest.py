@@ -46,11 +46,15 @@ class Host:
         log = self.installed.work / f"worker{len(self.workers)}.log"
         process = subprocess.Popen(
             [self.installed.python, "-m", "celery", "-A", "config", "worker", "-l", "info", *words],
-            cwd=self.installed.work, env=os.environ | self.environment | {"PYTHONPATH": ""},
+            cwd=self.installed.work, env=self.installed.environment() | self.environment,
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self.workers.append(process)
-        wait_until(lambda: b" ready." in log.read_bytes(), what=f"{log} says that it is ready")
+        wait_until(
+            lambda: process.poll() is not None or b" ready." in log.read_bytes(),
+            what=f"{log} says that it is ready",
+        )
+        assert process.poll() is None, log.read_text()
         return process
 
     def stop_workers(self) -> None:

@@ -71,8 +71,10 @@ class Installed:
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run Python in the empty folder, with no variables but those that every process has."""
-        environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
         return subprocess.run(
-            [self.python, *words], cwd=self.work, env=environment | variables,
+            [self.python, *words], cwd=self.work, env=self.environment() | variables,
             capture_output=True, text=True, timeout=600,
         )  # fmt: skip
+
+    def environment(self) -> dict[str, str]:
+        return {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
