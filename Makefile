@@ -43,7 +43,7 @@ test: $(DEV) ## lint, check the migrations, run all tests
 	$(MAKE) --no-print-directory -j4 --output-sync lint migrations compiled-tests && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Else each process of the tests compiles all of them. What is wrong in a test is told by pytest then.
+# Else each process of the tests compiles all of them. The run that follows reports errors in tests.
 compiled-tests: $(DEV)
 	@$(PYTEST) --collect-only -qq >/dev/null || true
 
