@@ -103,7 +103,8 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 
 @person_page("GET")
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an endpoint and its newest messages: older than `?after=` (an id), those in `?list=`."""
+    """Show an endpoint and its messages, newest first. With `?after=`, the id of a message, show
+    only older messages; with `?list=`, only waiting, delivered or failed messages."""
     return _show_one(request, _find(request, id))
 
 
