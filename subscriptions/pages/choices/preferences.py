@@ -47,10 +47,8 @@ def my_preferences(request: PersonRequest) -> HttpResponse:
 def send_code(request: PersonRequest) -> HttpResponse:
     """Send a code to the user's phone."""
     budget.spend(request.user.pk, cost=CODE_COST)
-    done, send = (
-        "A code is being sent to your phone.",
-        partial(confirmation.send_code, request.user),
-    )
+    done = "A code is being sent to your phone."
+    send = partial(confirmation.send_code, request.user)
     call_with_message(request, done, confirmation.PhoneError, send)
     return redirect("my_preferences")
 
