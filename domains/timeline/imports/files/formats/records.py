@@ -5,12 +5,13 @@ from typing import Any
 
 from tailrace.domains.timeline.imports.files.formats.base import JsonFormat
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.json_points import (
-    Collector,
-    first,
-    measures_in,
+from tailrace.domains.timeline.imports.files.parsing.json_points import Collector, measures_in
+from tailrace.domains.timeline.imports.files.parsing.values import (
+    epoch,
+    iso_time,
+    iso_times,
+    unwrapped,
 )
-from tailrace.domains.timeline.imports.files.parsing.values import unwrapped
 from tailrace.domains.timeline.points.points import UNPARSABLE, Point
 
 _LIST = re.compile(rb'"locations"\s*:\s*\[')
@@ -23,11 +24,15 @@ _MEASURES = {
 
 
 def _read(record: Any, collector: Collector) -> None:
-    time = first(record, "timestamp", "timestampMs")
-    lat, lon = first(record, "latitudeE7"), first(record, "longitudeE7")
-    if not isinstance(record, dict) or not isinstance(time, str | None):
+    """Read a record. `timestamp` is ISO 8601; older files have `timestampMs`, since 1970."""
+    if not isinstance(record, dict):
         return collector.reject(UNPARSABLE, record)
-    collector.add(time, lat, lon, unwrapped, **measures_in(record, _MEASURES))
+    time, read_time = record.get("timestamp"), iso_time
+    if time is None:
+        time, read_time = record.get("timestampMs"), epoch
+    lat, lon = record.get("latitudeE7"), record.get("longitudeE7")
+    measures = measures_in(record, _MEASURES)
+    collector.add(time, lat, lon, unwrapped, read_time, item=record, **measures)
 
 
 def _read_at_once(records: list[Any], latest: int) -> list[Point]:
@@ -36,11 +41,15 @@ def _read_at_once(records: list[Any], latest: int) -> list[Point]:
     lons = [record["longitudeE7"] for record in records]
     if {*map(type, lats), *map(type, lons)} - {int}:
         raise ValueError("not all coordinates are whole numbers")
-    times = columns.members(records, "timestamp", "timestampMs")
-    if {*map(type, times)} != {str}:
-        raise ValueError("not all times are strings")
+    times = [record.get("timestamp") for record in records]
+    if None in times:
+        if {*times} != {None}:
+            raise ValueError("not all records have the same kind of time")
+        numbers = [epoch(record["timestampMs"]) for record in records]
+    else:
+        numbers = iso_times(times)
     measures = columns.measures_of(records, _MEASURES)
-    return columns.points(columns.any_times(times), lons, lats, latest, measures)
+    return columns.points(numbers, lons, lats, latest, measures)
 
 
 class Records(JsonFormat):
