@@ -34,8 +34,8 @@ _OVERLAND = {
 def own_tracks(body: Any, collector: Collector) -> None:
     """Read a location message of OwnTracks. Other messages of OwnTracks have no point."""
     if part(body, "_type") == "location":
-        measures = owntracks.measures_of(body)
-        _add(collector, body.get("tst"), body.get("lat"), body.get("lon"), measures)
+        time, lat, lon = body.get("tst"), body.get("lat"), body.get("lon")
+        collector.add(time, lat, lon, _degrees, _time, **owntracks.measures_of(body))
 
 
 def gps_logger(body: Any, collector: Collector) -> None:
@@ -50,7 +50,7 @@ def gps_logger(body: Any, collector: Collector) -> None:
     }
     time = body.get("time") or body.get("timestamp")
     lat, lon = first(body, "lat", "latitude"), first(body, "lon", "longitude")
-    _add(collector, time, lat, lon, measures)
+    collector.add(time, lat, lon, _degrees, _time, **measures)
 
 
 def overland(body: Any, collector: Collector) -> None:
@@ -69,12 +69,8 @@ def overland(body: Any, collector: Collector) -> None:
             collector.reject(UNPARSABLE, location)
             continue
         lon, lat, *_ = *parts(geometry, "coordinates"), None, None
-        measures = measures_in(properties, _OVERLAND)
-        _add(collector, properties.get("timestamp"), lat, lon, measures)
-
-
-def _add(collector: Collector, time: Any, lat: Any, lon: Any, measures: dict[str, Any]) -> None:
-    collector.add(time, lat, lon, _degrees, _time, **measures)
+        time, measures = properties.get("timestamp"), measures_in(properties, _OVERLAND)
+        collector.add(time, lat, lon, _degrees, _time, **measures)
 
 
 def _degrees(value: object) -> int:
@@ -84,8 +80,7 @@ def _degrees(value: object) -> int:
 def _time(value: object) -> int:
     if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
         return microseconds(parse_time(value))
-    seconds = _number(value)
-    if abs(seconds) > MAX_SECONDS:
+    if abs(seconds := _number(value)) > MAX_SECONDS:
         raise ValueError("not seconds since 1970")
     return round(seconds * SECOND)
 

@@ -1,6 +1,7 @@
 """Google Takeout's Records.json: all positions that Google stored, up to 4 GB."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tailrace.domains.timeline.imports.files.formats.base import JsonFormat
@@ -15,6 +16,8 @@ from tailrace.domains.timeline.imports.files.parsing.values import (
 from tailrace.domains.timeline.points.points import UNPARSABLE, Point
 
 _LIST = re.compile(rb'"locations"\s*:\s*\[')
+_TIMES: dict[str, Callable[[object], int]] = {"timestamp": iso_time, "timestampMs": epoch}
+"""How times are read, by their keys. Older files have `timestampMs`, a number since 1970."""
 _MEASURES = {
     "altitude": "altitude",
     "accuracy": "accuracy",
@@ -24,15 +27,12 @@ _MEASURES = {
 
 
 def _read(record: Any, collector: Collector) -> None:
-    """Read a record. `timestamp` is ISO 8601; older files have `timestampMs`, since 1970."""
     if not isinstance(record, dict):
         return collector.reject(UNPARSABLE, record)
-    time, read_time = record.get("timestamp"), iso_time
-    if time is None:
-        time, read_time = record.get("timestampMs"), epoch
+    key = "timestampMs" if record.get("timestamp") is None else "timestamp"
     lat, lon = record.get("latitudeE7"), record.get("longitudeE7")
     measures = measures_in(record, _MEASURES)
-    collector.add(time, lat, lon, unwrapped, read_time, item=record, **measures)
+    collector.add(record.get(key), lat, lon, unwrapped, _TIMES[key], item=record, **measures)
 
 
 def _read_at_once(records: list[Any], latest: int) -> list[Point]:
@@ -42,14 +42,11 @@ def _read_at_once(records: list[Any], latest: int) -> list[Point]:
     if {*map(type, lats), *map(type, lons)} - {int}:
         raise ValueError("not all coordinates are whole numbers")
     times = [record.get("timestamp") for record in records]
-    if None in times:
-        if {*times} != {None}:
-            raise ValueError("not all records have the same kind of time")
+    if times.count(None) == len(times):
         numbers = [epoch(record["timestampMs"]) for record in records]
     else:
         numbers = iso_times(times)
-    measures = columns.measures_of(records, _MEASURES)
-    return columns.points(numbers, lons, lats, latest, measures)
+    return columns.points(numbers, lons, lats, latest, columns.measures_of(records, _MEASURES))
 
 
 class Records(JsonFormat):

@@ -72,7 +72,6 @@ class Collector:
 
 
 def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the measures of an object. `names` maps measures to keys of the object."""
     return {name: part(value, key) for name, key in names.items()}
 
 
