@@ -30,7 +30,7 @@ def publish_about(
     The cause of an event is the event of the deposition's job in `job_of`, or else `cause_id`.
     `extra` has further fields of the payload, by deposition.
     """
-    causes = {id: job.event and job.event.id for id, job in (job_of or {}).items()}
+    causes = {id: job.event.id if job.event else None for id, job in (job_of or {}).items()}
     publish(
         NewEvent(
             event_type,

@@ -72,7 +72,8 @@ class Collector:
 
 
 def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:
-    return {name: part(value, key) for name, key in names.items()}
+    get = value.get if isinstance(value, dict) else {}.get
+    return {name: get(key) for name, key in names.items()}
 
 
 ReadItem = Callable[[Any, Collector], None]
