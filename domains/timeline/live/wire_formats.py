@@ -21,8 +21,7 @@ from tailrace.domains.timeline.points.points import SECOND, UNPARSABLE
 
 MAX_POINTS = 1000
 """Maximum points per request."""
-MAX_SECONDS = 1e12
-"""Larger numbers are no seconds since 1970, e.g. the present time in milliseconds."""
+MAX_SECONDS = 1e12  # the present time in milliseconds is larger
 _OVERLAND = {
     "altitude": "altitude",
     "accuracy": "horizontal_accuracy",
@@ -65,12 +64,12 @@ def overland(body: Any, collector: Collector) -> None:
         raise ValueError(f"the batch has {len(locations)} locations; the limit is {MAX_POINTS}")
     for location in locations:
         geometry, properties = part(location, "geometry"), part(location, "properties")
-        if not (isinstance(geometry, dict) and isinstance(properties, dict)):
+        if isinstance(geometry, dict) and isinstance(properties, dict):
+            lon, lat, *_ = *parts(geometry, "coordinates"), None, None
+            time, measures = properties.get("timestamp"), measures_in(properties, _OVERLAND)
+            collector.add(time, lat, lon, _degrees, _time, **measures)
+        else:
             collector.reject(UNPARSABLE, location)
-            continue
-        lon, lat, *_ = *parts(geometry, "coordinates"), None, None
-        time, measures = properties.get("timestamp"), measures_in(properties, _OVERLAND)
-        collector.add(time, lat, lon, _degrees, _time, **measures)
 
 
 def _degrees(value: object) -> int:
