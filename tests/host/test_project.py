@@ -3,6 +3,7 @@ own. It runs on the wheel, in an environment with what the core needs and nothin
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,6 +11,12 @@ from tests.host.conftest import Host
 from tests.kit import PATIENCE, empty_broker, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+
+@pytest.fixture(autouse=True)
+def _stop_workers(host: Host) -> Iterator[None]:
+    yield
+    host.stop_workers()
 
 
 def test_it_passes_its_checks_and_is_migrated(host: Host) -> None:
@@ -34,11 +41,14 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     assert served == ["board", "jobs.announce", "jobs.wait"]
     host.start_worker("-c", "1", "-n", "slow@%h", "-Q", "slow")
     assert host.scenario("tasks") == [3, [1, 2]]
+    # 600 s for a call, 5 for the rest of its drain, 60 to end.
+    assert host.scenario("limits") == {
+        "jobs.tasks.rank": ["600/m", 20], "jobs.announce": [0, 665]
+    }  # fmt: skip
     done = host.manage("tailrace", "verdict")
     assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(PATIENCE) == 0
-    host.stop_workers()
 
 
 def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Host) -> None:
@@ -49,7 +59,6 @@ def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Hos
     killed.wait(PATIENCE)
     host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
     wait_until(lambda: host.scenario("state")["jobs"][-1][1:3] == ["running", 2])
-    host.stop_workers()
 
 
 def test_its_own_tests_run_jobs(host: Host) -> None:
