@@ -20,13 +20,12 @@ PROJECT = Path(__file__).parent / "project"
 
 
 class Host:
-    """The project, installed in a folder, with a database of its own."""
+    """An environment with the wheel, a folder for a project, and a database of its own."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.installed = Installed(folder, build_wheel(folder))
+        self.work = self.installed.work
         self.environment = environment
-        shutil.rmtree(self.installed.work)
-        shutil.copytree(PROJECT, self.installed.work, ignore=shutil.ignore_patterns("__pycache__"))
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -41,12 +40,12 @@ class Host:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
-    def start_worker(self, *words: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, *words: str, app: str = "config") -> subprocess.Popen[bytes]:
         """Start a worker of the project's own, as it is started without Tailrace."""
-        log = self.installed.work / f"worker{len(self.workers)}.log"
+        log = self.work / f"worker{len(self.workers)}.log"
         process = subprocess.Popen(
-            [self.installed.python, "-m", "celery", "-A", "config", "worker", "-l", "info", *words],
-            cwd=self.installed.work, env=self.installed.environment() | self.environment,
+            [self.installed.python, "-m", "celery", "-A", app, "worker", "-l", "info", *words],
+            cwd=self.work, env=self.installed.environment() | self.environment,
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self.workers.append(process)
@@ -66,7 +65,7 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+def empty_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     folder, name = tmp_path_factory.mktemp("host"), f"host_{uuid4().hex[:12]}"
     with maintenance() as session:
         environment = {
@@ -81,3 +80,12 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         finally:
             project.stop_workers()
             session.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def host(empty_host: Host) -> Host:
+    """The project of the folder beside this file."""
+    shutil.copytree(
+        PROJECT, empty_host.work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return empty_host
