@@ -14,8 +14,10 @@ from psycopg import sql
 
 from tests.databases import maintenance
 from tests.kit import PATIENCE, wait_until
-from tests.servers.installed_wheel import Installed, build_wheel
+from tests.servers.installed_wheel import Environment, Installed, build_wheel
 
+PYTHON = "TESTS_HOST_PYTHON"
+"""Variable: a Python that has the wheel installed, to use instead (scripts/test_versions.py)."""
 PROJECT = Path(__file__).parent / "project"
 
 
@@ -23,7 +25,10 @@ class Host:
     """An environment with the wheel, a folder for a project, and a database of its own."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self.installed = Installed(folder, build_wheel(folder))
+        if python := os.environ.get(PYTHON):
+            self.installed: Environment = Environment(Path(python), folder / "work")
+        else:
+            self.installed = Installed(folder, build_wheel(folder))
         self.work = self.installed.work
         self.environment = environment
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -45,7 +50,7 @@ class Host:
         log = self.work / f"worker{len(self.workers)}.log"
         process = subprocess.Popen(
             [self.installed.python, "-m", "celery", "-A", app, "worker", "-l", "info", *words],
-            cwd=self.work, env=self.installed.environment() | self.environment,
+            cwd=self.work, env=self.installed.variables() | self.environment,
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self.workers.append(process)
