@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from psycopg import sql
 
@@ -79,6 +80,8 @@ def empty_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
             "BROKER": os.environ["BROKER_URL"], "RESULTS": f"file://{folder}",
         }  # fmt: skip
         session.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with psycopg.connect(session.info.dsn, password=session.info.password, dbname=name) as own:
+            own.execute("CREATE SCHEMA board")
         project = Host(folder, environment)
         try:
             yield project

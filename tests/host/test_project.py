@@ -6,9 +6,12 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from psycopg import sql
 
+from tests.databases import maintenance
 from tests.host.conftest import Host
 from tests.kit import PATIENCE, empty_broker, wait_until
+from tests.servers.pgbouncer import pgbouncer
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
@@ -59,6 +62,30 @@ def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Hos
     killed.wait(PATIENCE)
     host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
     wait_until(lambda: host.scenario("state")["jobs"][-1][1:3] == ["running", 2])
+
+
+def test_it_works_behind_a_pooler(host: Host) -> None:
+    """PgBouncer shares sessions between transactions, so nothing may rely on a session."""
+    ours = host.environment
+    with maintenance() as session:
+        session.execute(
+            sql.SQL("ALTER DATABASE {} SET search_path = board").format(
+                sql.Identifier(ours["DB_NAME"])
+            )
+        )
+    names = {"NAME": "DB_NAME", "USER": "DB_USER", "PASSWORD": "DB_PASSWORD", "HOST": "DB_HOST"}
+    database = {name: ours[variable] for name, variable in names.items()}
+    with pgbouncer(database | {"PORT": ours["DB_PORT"]}, 3) as pooler:
+        behind = {"DB_HOST": "127.0.0.1", "DB_PORT": str(pooler.port), "DB_POOLED": "yes"}
+        host.environment = ours | behind | {"DB_USER": pooler.user}
+        try:
+            before = len(host.scenario("state")["announced"])
+            host.start_worker("-c", "2", "-n", "pooled@%h")
+            assert host.scenario("post") == [200, 200, 500]
+            wait_until(lambda: host.scenario("state")["announced"][before:] == [1, 1])
+        finally:
+            host.stop_workers()
+            host.environment = ours
 
 
 def test_its_own_tests_run_jobs(host: Host) -> None:

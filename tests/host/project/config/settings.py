@@ -48,8 +48,11 @@ DATABASES = {
         "HOST": os.environ["DB_HOST"],
         "PORT": os.environ["DB_PORT"],
         "ATOMIC_REQUESTS": True,
+        "OPTIONS": {"options": "-c search_path=board,public"},
     }
 }
+if "DB_POOLED" in os.environ:  # PgBouncer takes no options; the database has the search_path
+    DATABASES["default"] |= {"DISABLE_SERVER_SIDE_CURSORS": True, "OPTIONS": {}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "web.Person"
 USE_TZ = True
