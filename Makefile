@@ -17,7 +17,7 @@ WORKERS ?= 4
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
+.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -43,7 +43,7 @@ test: $(DEV) ## lint, check the migrations, run all tests
 	$(MAKE) --no-print-directory -j4 --output-sync lint migrations compiled-tests && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Else each process of the tests compiles all of them. What is wrong in a test is told by pytest then.
+# Else each process of the tests compiles all of them. The run that follows reports errors in tests.
 compiled-tests: $(DEV)
 	@$(PYTEST) --collect-only -qq >/dev/null || true
 
@@ -56,7 +56,10 @@ test-long: $(DEV) ## run the tests that `make test` leaves out because they take
 test-services: $(DEV) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-release-tests: test test-services test-long planted-bugs chaos ## all that a release has to pass; an hour
+core-versions: $(DEV) ## run the tests of other projects on each Python, Django and Celery that the core supports; ten minutes
+	$(BIN)/python scripts/test_versions.py $(ONLY)
+
+release-tests: test test-services test-long core-versions planted-bugs chaos ## all that a release has to pass; an hour
 
 lint: style types ## check style, types and imports
 

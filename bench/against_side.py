@@ -84,8 +84,7 @@ def drain_single(count: int) -> float:
 
 def claim_ordered(count: int) -> float:
     """Claim jobs by 10 from 1,000 ordered lanes; how they end is not timed."""
-    from tailrace.jobs.engine import registry
-
+    registry = _module("tailrace.jobs.engine.registry", "tailrace.jobs.registry", "jobs.registry")
     module = _module(
         "tailrace.jobs.engine.claiming.claim", "tailrace.jobs.engine.claim", "jobs.claim"
     )

@@ -19,7 +19,7 @@ APPS = [
 
 def template_libraries() -> dict[str, str]:
     """Return the modules of template tags in the apps' `pages/templatetags`, by their names in
-    `{% load %}`. Django itself finds only those in `templatetags` of an app."""
+    `{% load %}`. Django itself finds only modules in the `templatetags` of an app."""
     return {
         module.name: f"{app}.pages.templatetags.{module.name}"
         for app in APPS

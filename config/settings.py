@@ -88,7 +88,7 @@ INSTALLED_APPS = [
     "tailrace.config",
 ]
 MIDDLEWARE = [
-    "tailrace.config.monitoring.liveness.answer_liveness",  # first, since ASGI then needs no thread
+    "tailrace.config.monitoring.liveness.answer_liveness",  # before all that may fail or wait
     "tailrace.web.pages.headers.SecurityHeaders",
     "tailrace.web.accounts.security.request.CurrentRequest",
     "django.middleware.security.SecurityMiddleware",

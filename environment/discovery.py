@@ -46,7 +46,9 @@ def _exists(name: str) -> bool:
     with compiled files when it removes or moves a package."""
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # of the folder `platform`
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # an import in the folder fails
+            raise
         return False
     return spec is not None and spec.origin is not None
 

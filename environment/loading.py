@@ -75,6 +75,7 @@ class Environment:
 
 
 def is_set(name: str) -> bool:
+    """Whether the environment variable is set and not blank."""
     return bool(os.environ.get(name, "").strip())
 
 

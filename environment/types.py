@@ -143,6 +143,8 @@ class Networks(Rule):
 
 
 class Folder(Rule):
+    """The path of a folder; the folder need not exist."""
+
     kind = "text"
 
     def read(self, text: str) -> Path:
@@ -208,6 +210,7 @@ def _no_host(url: str) -> str:
 
 
 def is_key(text: str) -> bool:
+    """Whether the text is 32 bytes in urlsafe base64, with or without padding."""
     try:
         padded = text + "=" * (-len(text) % 4)
         return len(base64.b64decode(padded, altchars=b"-_", validate=True)) == 32

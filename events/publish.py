@@ -32,6 +32,8 @@ TypeOfEvent = type[EventType]
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
+    """An event to publish."""
+
     type: type[EventType] | str
     payload: dict[str, Any] | BaseModel = field(default_factory=dict)
     source: str = LOCAL
@@ -86,7 +88,7 @@ class Recorded:
     def payload(self) -> Any:
         """The payload as an instance of the event type's Payload, validated at first use. Raises
         UnreadablePayload if no app declares the type, or its current Payload does not accept the
-        recorded JSON."""
+        recorded JSON; `raw_payload` always returns that JSON."""
         if self._model is None:
             object.__setattr__(self, "_model", self._load())
         return self._model
@@ -266,6 +268,7 @@ os.register_at_fork(after_in_child=_restart_ids)
 
 
 def _unique_id() -> str:
-    """Return an id that no other process makes. It is cheaper than a random number for each event,
-    and the ids are next to each other in an index, so that many events touch few of its pages."""
+    """Return an id that no other process makes: a random prefix of the process and a number. It is
+    cheaper than a random number for each event, and the ids are next to each other in an index, so
+    that many events touch few of its pages."""
     return f"{_id_prefix}-{next(_id_numbers):x}"

@@ -78,15 +78,16 @@ class EventType(Described):
 
     @classmethod
     def actors(cls, payload: dict[str, Any]) -> set[str]:
-        """Return the logins of the users who caused the event. The API refuses an event with
-        another login than that of the token's user."""
+        """Return the logins of the users who caused the event, according to the payload. The API
+        refuses an event with a login other than that of the token's user."""
         return set()
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
         """Return the readers of each of these Recorded events, by id; None if all users are. It is
         called once for the events of all types that inherit it, so it should not use `cls`. If an
-        event is left out, or the method raises an error, no user may read the event."""
+        event is left out, or the method raises an error, no user may read the event: see
+        `tailrace.events.privacy.visibility`."""
         return {event.id: None for event in events}
 
     @classmethod

@@ -1,4 +1,5 @@
-"""Run tests on this machine's PostgreSQL, Redis and RabbitMQ: test_services.py [pytest arguments].
+"""Run tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running. Usage:
+test_services.py [pytest arguments]. Each pass has its own databases, key spaces and vhosts.
 
 First with Redis as the broker, and RabbitMQ for the bus: if `make test` has recorded the SQL
 statements of each test, only a selection that sends all of them. Then the tests that use the

@@ -2,8 +2,10 @@
 
 Usage: trace_job.py [--json] [--in-place]. A worker in this process runs a job, an event with one
 job, and an event that notifies a user. Threads that belong to no job are left out, and, because the
-same work is done twice before, what a process does only once. With --in-place it uses the existing
-database instead of a new one, and its user, event types and jobs stay.
+same work is done twice before, everything that a process does only once.
+
+Without DATABASE_URL and BROKER_URL it uses the embedded engines. It creates a database and drops
+it; with --in-place it uses the existing database, in which its user, event types and jobs stay.
 """
 
 import argparse

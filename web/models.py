@@ -1,5 +1,6 @@
 """API tokens, throttles of failed logins, second factors, and answered requests of the API. The
-table of tokens keeps the app label `tailrace_subscriptions` of existing installations."""
+table of tokens and its permissions keep the app label `tailrace_subscriptions`, so that existing
+installations need not rename them."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField

@@ -1,6 +1,7 @@
-"""What all views of the admin share: their methods, each user's rate limit, and their policy.
-Unfold needs its exceptions: `'unsafe-eval'`, because Alpine evaluates expressions in its templates,
-and `style` attributes. Inline scripts and inline stylesheets are still forbidden."""
+"""The HTTP methods, the rate limit and the Content-Security-Policy of all views of the admin. The
+policy has two exceptions for unfold: `'unsafe-eval'`, because Alpine evaluates expressions in its
+templates, and `style` attributes, because unfold and its scripts set widths with them. Inline
+scripts and inline stylesheets are still forbidden."""
 
 from collections.abc import Callable
 from functools import wraps

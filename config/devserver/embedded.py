@@ -169,6 +169,7 @@ def _engines(folders: Folders, needed: Selection) -> list[Engine]:
 
 
 def _make_home(folders: Folders, var_dir: Path) -> None:
+    """Create the folder. Raises EngineError if it belongs to another user."""
     outside = var_dir not in folders.home.parents
     if outside and not folders.home.exists():
         print(

@@ -29,6 +29,7 @@ class EmailBackend(BaseEmailBackend):
         return len(email_messages)
 
     def _write(self, message: EmailMessage) -> None:
+        """Write the file atomically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content = message.message()
         name = re.sub(r"[^\w.@-]", "_", content["Message-ID"].strip("<>"))[:200]

@@ -43,8 +43,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def database(request: HttpRequest) -> dict[str, Any]:
-    """Return the state of PostgreSQL and, for staff and monitoring, of the jobs: null for
-    monitoring if the database is down."""
+    """Return the state of PostgreSQL and, for staff and monitoring, of the jobs. If the database is
+    down, monitoring gets null for the fields of the jobs."""
     is_monitoring = has_token(request)
     try:
         if not is_monitoring and settings.SESSION_COOKIE_NAME not in request.COOKIES:

@@ -1,7 +1,7 @@
 """Configure logging by structlog: one line per record, as JSON or as readable text, also for
 records of the standard library (Django, Celery, gunicorn). Lines contain the variables that are
-bound to structlog's context. Requests are logged with their routes, because paths contain
-secrets."""
+bound to structlog's context: event_id, job_id, claim_no, queue. Requests are logged with their
+routes, because paths contain secrets."""
 
 import logging
 import logging.config

@@ -1,5 +1,6 @@
-"""Error reports to Sentry, when SENTRY_DSN is set: only the fields in the lists below, and messages
-of exceptions only for JOBS_REPORTED_ERRORS."""
+"""Error reports to Sentry, when SENTRY_DSN is set. Only the fields in the lists below are sent: no
+payload, header, cookie, query string, local variable, log line or SQL statement. Messages of
+exceptions are sent only for JOBS_REPORTED_ERRORS."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit

@@ -1,5 +1,5 @@
-"""Rules for insecure values of the platform's own settings. An app's rules are in its
-settings.py."""
+"""Rules for insecure values of the platform's own settings, which `manage.py check --deploy`
+reports. An app's rules are in its settings.py."""
 
 from ipaddress import ip_network
 from urllib.parse import urlsplit

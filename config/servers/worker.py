@@ -1,7 +1,8 @@
 """gunicorn's threaded worker, hardened against slow and against very many clients. The event loop
 receives a whole request before a thread handles it, so a slow client occupies no thread. If too
-many requests already wait, a request is refused at once. The health pages have their own threads,
-and the event loop itself answers the liveness page."""
+many requests already wait, a request is refused at once, so that some connections are always left
+for incoming requests. The health pages have their own threads, and the event loop itself answers
+the liveness page."""
 
 import selectors
 import socket

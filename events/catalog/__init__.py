@@ -1,1 +1,1 @@
-"""What is known of all event types: names of families, samples, an AsyncAPI document."""
+"""All event types together: names of families, samples, an AsyncAPI document."""

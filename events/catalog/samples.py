@@ -1,5 +1,6 @@
 """Create a valid sample of each event type, for documentation and for tests of webhook receivers. A
-field's value is its first example, else its default, else made from its schema and its name."""
+field's value is its first example, else its default if that is not empty, else made from its JSON
+schema and its name."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,5 +1,6 @@
-"""Topic names: names of event types, of families of event types, and `*` for all types. A family's
-topic name is its app's label and its class name in snake case, such as `builds.request`."""
+"""Topic names: names of event types, of families of event types, and `*` for all types. The topic
+name of a concrete type is its `name`. A family has no `name`: its topic name is its app's label and
+its class name in snake case, such as `builds.request`."""
 
 import re
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ def quoted_title(name: str) -> str:
 
 
 def all_topic_names(*, api: bool = False) -> list[str]:
+    """Return all topic names; with `api`, only the names of types that the API records."""
     types = (cls for cls in all_types() if cls.api_records or not api)
     return sorted({name for cls in types for name in topic_names(cls)})
 

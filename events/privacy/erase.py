@@ -17,6 +17,6 @@ RETURNING e.id
 def erase(source: str, source_ids: Collection[str], *, keep: Collection[str]) -> list[int]:
     """Remove all fields but `keep` from the payloads of these events, and clear their actors;
     return their ids. The rows stay, so no source can record the events again. Every other field of
-    their Payload must have a default. Safe to repeat."""
+    their Payload must have a default. Joins the caller's transaction; safe to repeat."""
     rows = query(_ERASE, source=source, source_ids=text_array(source_ids), keep=text_array(keep))
     return sorted(id for (id,) in rows)

@@ -14,7 +14,7 @@ MAX_PARENTS = 100
 @contextmanager
 def published(rows: Sequence[EventRow]) -> Iterator[list[EventRow]]:
     """Yield the rows with a span of this call as their parent. Rows with the same parent share one
-    span."""
+    span, whose parent is the former parent of the rows."""
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     parents = list(dict.fromkeys(row.trace_parent for row in rows))[:MAX_PARENTS]

@@ -21,7 +21,8 @@ from tailrace.events.models import Event
 MAX_EXAMINED = 5000
 """The number of events that one request examines to find readable events of the requested types."""
 HOLD_SECONDS = 30
-"""The time after its recording for which an event without known readers delays later events."""
+"""The time after its recording for which an event without known readers delays later events. The
+readers are usually known soon, unless the service that knows them is unavailable."""
 NEXT_PAGE = 500
 """The number of events that are examined next, after a page with unreadable events."""
 COARSE = 1024
@@ -95,7 +96,8 @@ def changes(
     """Return at most `limit` events after a position, of these types (None: all).
 
     `readable` takes events, and returns the ids of the readable events and of those whose readers
-    are not known yet.
+    are not known yet. Unreadable events are replaced with events of further pages, until
+    MAX_EXAMINED events are examined.
     """
     events_by_key: dict[Key, Event] = {}
     position, more, size, examined = after, True, limit, 0
@@ -132,7 +134,8 @@ def _rounded(after: Position, end: Position) -> Position:
 def _page(
     after: Position, limit: int, types: Sequence[str] | None
 ) -> tuple[list[Key], Position, bool]:
-    """Return the keys of events, the position after them, and whether there may be more."""
+    """Return the keys of at most `limit` events, the position after them, and whether there may be
+    more events."""
     keys, position, more = list[Key](), after, False
     if after.xact == 0:
         keys, position, more = _read(_OLD, after, limit, types)

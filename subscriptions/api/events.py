@@ -22,7 +22,7 @@ from tailrace.subscriptions.api.recording import cloudevents
 from tailrace.subscriptions.api.recording.cloudevents import CloudEvent
 from tailrace.subscriptions.api.recording.ingest import Ingested, ingest
 from tailrace.subscriptions.models import Notification
-from tailrace.subscriptions.notifications.audience.explain import Explanation, explain
+from tailrace.subscriptions.notifications.audience.explain import explain
 from tailrace.web.api.auth import Caller, Needs, caller, count, permission_missing
 from tailrace.web.api.pagination import Limit
 from tailrace.web.api.problems import not_found, wrong_parameter
@@ -69,10 +69,23 @@ class RecipientOut(Out):
     role: str
 
 
+class ExplanationOut(Out):
+    """Whether a user is notified by a channel, and why."""
+
+    channel: str
+    notified: bool
+    why: str
+    role: str
+    subscription_id: int | None
+    """The deciding subscription."""
+    group: str
+    """The group that is notified instead of the user."""
+
+
 class EventDetails(EventOut):
     recipients: list[RecipientOut] | None
     """The first 100 recipients; null without permission to see them."""
-    explained: list[Explanation]
+    explained: list[ExplanationOut]
     """For each channel, for the caller or `who`, by the current roles and subscriptions."""
 
 
@@ -139,7 +152,7 @@ def get_event(request: HttpRequest, id: int, params: Query[ExplainParams]) -> Ev
     return EventDetails(
         **event_out.model_dump(),
         recipients=_recipients(event) if api_caller.may(SEE_RECIPIENTS) else None,
-        explained=explain(Recorded.from_model(event), user),
+        explained=[ExplanationOut.of(each) for each in explain(Recorded.from_model(event), user)],
     )
 
 

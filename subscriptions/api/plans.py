@@ -66,7 +66,7 @@ class PlanSubscriptionOut(PlanSubscriptionRow):
             NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
             for run in next_runs(row)
         ]
-        return cls(**PlanSubscriptionRow.model_validate(row).model_dump(), next_runs=runs)
+        return cls.of(row, next_runs=runs)
 
 
 @plans.get("", auth=READ, response=list[PlanOut], summary="List the plans")

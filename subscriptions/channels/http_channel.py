@@ -31,7 +31,8 @@ R = TypeVar("R", Device, Endpoint)
 
 
 class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
-    """A channel that POSTs a message per job. A subclass implements `prepare`."""
+    """A channel that POSTs a message per job. A subclass implements `prepare`, and may override
+    `result_of`."""
 
     offered_like = "web"
     public_only: ClassVar[bool] = True

@@ -87,8 +87,8 @@ class EventSubscription(ForUserOrGroup):
     @classmethod
     def own_key(cls, user: User, event_type: str, role: str, channel: str) -> dict[str, Any]:
         """Return the unique key of a user's own subscription."""
-        names = ("user", "group", "event_type", "role", "channel")
-        return dict(zip(names, (user, None, event_type, role, channel), strict=True))
+        key = {"event_type": event_type, "role": role, "channel": channel}
+        return {"user": user, "group": None, **key}
 
     def clean(self) -> None:
         """Raise ValidationError for unknown names and meaningless combinations."""

@@ -24,7 +24,7 @@ from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Endpoint
 from tailrace.web.accounts import budget
 from tailrace.web.pages.confirmation import confirmed
-from tailrace.web.pages.forms import PageForm, attempt, sentence
+from tailrace.web.pages.forms import PageForm, call_with_message, sentence
 from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 PAGE = 30
@@ -103,7 +103,8 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 
 @person_page("GET")
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an endpoint and its newest messages: older than `?after=` (an id), those in `?list=`."""
+    """Show an endpoint and its messages, newest first. With `?after=`, the id of a message, show
+    only older messages; with `?list=`, only waiting, delivered or failed messages."""
     return _show_one(request, _find(request, id))
 
 
@@ -196,7 +197,7 @@ def resend(request: PersonRequest, id: int, job: int) -> HttpResponse:
     endpoint = _find(request, id)
     row = _find_message(endpoint, job)
     again = partial(endpoint_messages.resend, endpoint, row, request.user)
-    attempt(request, f"{row.message_id} will be sent again.", EndpointError, again)
+    call_with_message(request, f"{row.message_id} will be sent again.", EndpointError, again)
     return redirect("my_endpoint", endpoint.pk)
 
 
@@ -205,7 +206,7 @@ def change_state(request: PersonRequest, id: int, action: str) -> HttpResponse:
     """Pause, resume, enable or confirm an endpoint."""
     endpoint = _find(request, id)
     change, done = STATE_CHANGES[action]
-    attempt(request, done, EndpointError, lambda: change(endpoint, request.user.username))
+    call_with_message(request, done, EndpointError, lambda: change(endpoint, request.user.username))
     return redirect("my_endpoint", endpoint.pk)
 
 

@@ -63,8 +63,8 @@ def enrol_many(enrolments: Iterable[Enrolment], by: User | None = None) -> Enrol
     """Subscribe accounts to plans, and create their schedules. Each job first runs within an hour.
 
     Each BATCH is a transaction, unless the caller has one. Safe to repeat: accounts with a
-    subscription keep it. Raise EnrolmentError for a row that cannot be enrolled, after the batches
-    before it.
+    subscription keep it. Raise EnrolmentError for the first row that cannot be enrolled; the
+    batches before it are enrolled.
     """
     result = EnrolmentResult()
     start, rows = 0, iter(enrolments)

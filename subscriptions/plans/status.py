@@ -56,7 +56,8 @@ def end_grace(ids: Sequence[int]) -> MoveResult:
 
 
 def cancel(ids: Sequence[int], by: User | None = None, reason: str = "") -> MoveResult:
-    """Cancel subscriptions: remove their schedules, and cancel their jobs."""
+    """Cancel subscriptions: remove their schedules, cancel waiting jobs, and ask running jobs to
+    stop."""
     set_to, where = "status = 'cancelled', grace_until = NULL", "status <> 'cancelled'"
     remove = partial(remove_schedules_for, reason="the subscription to the plan was cancelled")
     return _move(ids, set_to, where, Action.CANCELLED, reason, by, remove)

@@ -48,3 +48,17 @@ def test_a_module_in_both_folders_is_an_error(folder: Path) -> None:
 def test_a_folder_that_git_left_behind_is_no_module(folder: Path) -> None:
     (folder / "menu/__pycache__").mkdir(parents=True)
     assert find_module(app_of(folder, "platform/menu.py"), "menu") == "shop.platform.menu"
+
+
+def test_an_import_that_fails_in_the_folder_is_not_hidden(folder: Path) -> None:
+    app = app_of(folder, "platform/menu.py")
+    (folder / "platform/__init__.py").write_text("import package_of_nobody")
+    with pytest.raises(ModuleNotFoundError, match="package_of_nobody"):
+        find_module(app, "menu")
+
+
+def test_a_module_called_platform_is_no_folder(folder: Path) -> None:
+    app = app_of(folder)
+    (folder / "platform/__init__.py").rename(folder / "platform.py")
+    (folder / "platform").rmdir()
+    assert find_module(app, "menu") is None

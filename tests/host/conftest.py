@@ -9,24 +9,29 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from psycopg import sql
 
 from tests.databases import maintenance
 from tests.kit import PATIENCE, wait_until
-from tests.servers.installed_wheel import Installed, build_wheel
+from tests.servers.installed_wheel import Environment, Installed, build_wheel
 
+PYTHON = "TESTS_HOST_PYTHON"
+"""Variable: a Python that has the wheel installed, to use instead (scripts/test_versions.py)."""
 PROJECT = Path(__file__).parent / "project"
 
 
 class Host:
-    """The project, installed in a folder, with a database of its own."""
+    """An environment with the wheel, a folder for a project, and a database of its own."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self.installed = Installed(folder, build_wheel(folder))
+        if python := os.environ.get(PYTHON):
+            self.installed: Environment = Environment(Path(python), folder / "work")
+        else:
+            self.installed = Installed(folder, build_wheel(folder))
+        self.work = self.installed.work
         self.environment = environment
-        shutil.rmtree(self.installed.work)
-        shutil.copytree(PROJECT, self.installed.work, ignore=shutil.ignore_patterns("__pycache__"))
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -41,16 +46,20 @@ class Host:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
-    def start_worker(self, *words: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, *words: str, app: str = "config") -> subprocess.Popen[bytes]:
         """Start a worker of the project's own, as it is started without Tailrace."""
-        log = self.installed.work / f"worker{len(self.workers)}.log"
+        log = self.work / f"worker{len(self.workers)}.log"
         process = subprocess.Popen(
-            [self.installed.python, "-m", "celery", "-A", "config", "worker", "-l", "info", *words],
-            cwd=self.installed.work, env=os.environ | self.environment | {"PYTHONPATH": ""},
+            [self.installed.python, "-m", "celery", "-A", app, "worker", "-l", "info", *words],
+            cwd=self.work, env=self.installed.variables() | self.environment,
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self.workers.append(process)
-        wait_until(lambda: b" ready." in log.read_bytes(), what=f"{log} says that it is ready")
+        wait_until(
+            lambda: process.poll() is not None or b" ready." in log.read_bytes(),
+            what=f"{log} says that it is ready",
+        )
+        assert process.poll() is None, log.read_text()
         return process
 
     def stop_workers(self) -> None:
@@ -62,7 +71,7 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+def empty_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     folder, name = tmp_path_factory.mktemp("host"), f"host_{uuid4().hex[:12]}"
     with maintenance() as session:
         environment = {
@@ -71,9 +80,20 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
             "BROKER": os.environ["BROKER_URL"], "RESULTS": f"file://{folder}",
         }  # fmt: skip
         session.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with psycopg.connect(session.info.dsn, password=session.info.password, dbname=name) as own:
+            own.execute("CREATE SCHEMA board")
         project = Host(folder, environment)
         try:
             yield project
         finally:
             project.stop_workers()
             session.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def host(empty_host: Host) -> Host:
+    """The project of the folder beside this file."""
+    shutil.copytree(
+        PROJECT, empty_host.work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return empty_host

@@ -3,13 +3,23 @@ own. It runs on the wheel, in an environment with what the core needs and nothin
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
+from psycopg import sql
 
+from tests.databases import maintenance
 from tests.host.conftest import Host
 from tests.kit import PATIENCE, empty_broker, wait_until
+from tests.servers.pgbouncer import pgbouncer
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+
+@pytest.fixture(autouse=True)
+def _stop_workers(host: Host) -> Iterator[None]:
+    yield
+    host.stop_workers()
 
 
 def test_it_passes_its_checks_and_is_migrated(host: Host) -> None:
@@ -34,11 +44,14 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     assert served == ["board", "jobs.announce", "jobs.wait"]
     host.start_worker("-c", "1", "-n", "slow@%h", "-Q", "slow")
     assert host.scenario("tasks") == [3, [1, 2]]
+    # 600 s for a call, 5 for the rest of its drain, 60 to end.
+    assert host.scenario("limits") == {
+        "jobs.tasks.rank": ["600/m", 20], "jobs.announce": [0, 665]
+    }  # fmt: skip
     done = host.manage("tailrace", "verdict")
     assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(PATIENCE) == 0
-    host.stop_workers()
 
 
 def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Host) -> None:
@@ -49,7 +62,30 @@ def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Hos
     killed.wait(PATIENCE)
     host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
     wait_until(lambda: host.scenario("state")["jobs"][-1][1:3] == ["running", 2])
-    host.stop_workers()
+
+
+def test_it_works_behind_a_pooler(host: Host) -> None:
+    """PgBouncer shares sessions between transactions, so nothing may rely on a session."""
+    ours = host.environment
+    with maintenance() as session:
+        session.execute(
+            sql.SQL("ALTER DATABASE {} SET search_path = board").format(
+                sql.Identifier(ours["DB_NAME"])
+            )
+        )
+    names = {"NAME": "DB_NAME", "USER": "DB_USER", "PASSWORD": "DB_PASSWORD", "HOST": "DB_HOST"}
+    database = {name: ours[variable] for name, variable in names.items()}
+    with pgbouncer(database | {"PORT": ours["DB_PORT"]}, 3) as pooler:
+        behind = {"DB_HOST": "127.0.0.1", "DB_PORT": str(pooler.port), "DB_POOLED": "yes"}
+        host.environment = ours | behind | {"DB_USER": pooler.user}
+        try:
+            before = len(host.scenario("state")["announced"])
+            host.start_worker("-c", "2", "-n", "pooled@%h")
+            assert host.scenario("post") == [200, 200, 500]
+            wait_until(lambda: host.scenario("state")["announced"][before:] == [1, 1])
+        finally:
+            host.stop_workers()
+            host.environment = ours
 
 
 def test_its_own_tests_run_jobs(host: Host) -> None:

@@ -64,6 +64,7 @@ def test_no_answer_lets_injected_scripts_run(root: Client, address: str) -> None
         assert "sandbox" in policy or policy["frame-ancestors"] == ["'none'"]
         assert "sandbox" in policy or policy["base-uri"] == ["'none'"]
         assert answer["X-Content-Type-Options"] == "nosniff"
+        assert address.startswith("/static/") or answer["X-Frame-Options"] == "DENY"
         assert answer["Referrer-Policy"] in ("same-origin", "no-referrer")
         assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
         assert "camera=()" in answer["Permissions-Policy"]

@@ -49,13 +49,29 @@ def build_wheel(folder: Path) -> Path:
     return built
 
 
-class Installed:
+class Environment:
+    """A Python with the wheel, and an empty folder to work in."""
+
+    def __init__(self, python: Path, work: Path) -> None:
+        self.python, self.work = python, work
+        self.work.mkdir()
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the empty folder, with no variables but those that every process has."""
+        return subprocess.run(
+            [self.python, *words], cwd=self.work, env=self.variables() | variables,
+            capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+
+    def variables(self) -> dict[str, str]:
+        return {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+
+
+class Installed(Environment):
     """An environment of its own, with the wheel and what the core and some extras need."""
 
     def __init__(self, folder: Path, wheel: Path, extras: Sequence[str] = ()) -> None:
-        self.python = folder / "venv/bin/python"
-        self.work = folder / "work"
-        self.work.mkdir()
+        super().__init__(folder / "venv/bin/python", folder / "work")
         venv.create(folder / "venv", symlinks=True)
         (self.site,) = (folder / "venv").glob("lib/python*/site-packages")
         zipfile.ZipFile(wheel).extractall(self.site)
@@ -68,11 +84,3 @@ class Installed:
         for top in {file.parts[0] for file in package.files or []} - {"..", "__pycache__"}:
             if not (self.site / top).exists():
                 (self.site / top).symlink_to(str(package.locate_file(top)))
-
-    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in the empty folder, with no variables but those that every process has."""
-        environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
-        return subprocess.run(
-            [self.python, *words], cwd=self.work, env=environment | variables,
-            capture_output=True, text=True, timeout=600,
-        )  # fmt: skip

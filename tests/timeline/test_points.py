@@ -47,11 +47,21 @@ def test_points_are_seen_at_once_and_once(ann: Program) -> None:
         {"points": [point("2026-03-01T08:00:00Z")], "user": 1},
         {"points": [point("2026-03-01T08:00:00Z")] * 1001},
         {"points": [], "device": "x" * 101},
+        {"points": [point("2026-03-01T08:00:00Z", altitude=1e6 + 1)]},
+        {"points": [point("2026-03-01T08:00:00Z", accuracy=1e7 + 1)]},
+        {"points": [point("2026-03-01T08:00:00Z", speed=1e5 + 1)]},
+        {"points": [point("2026-03-01T08:00:00Z", course=361)]},
     ],
 )
 def test_what_is_no_point_is_refused(ann: Program, wrong: dict[str, object]) -> None:
     problem(ann.post("/points", wrong), 422, "invalid")
     assert not Point.objects.exists()
+
+
+def test_a_point_keeps_every_measure_that_is_accepted(ann: Program) -> None:
+    measures = {"altitude": 408_000, "accuracy": 1e7, "speed": 1e5, "course": 360}
+    ann.post("/points", {"points": [point("2026-03-01T08:00:00Z", **measures)]})
+    assert Point.objects.values(*measures).get() == measures
 
 
 def test_points_too_early_or_too_late_are_rejected_by_reason(ann: Program) -> None:
@@ -77,6 +87,40 @@ def test_gpslogger(ann: Program) -> None:
     row = Point.objects.select_related("device").get()
     assert (row.device.name, row.accuracy) == ("pixel", 4.5)
     answer = ann.post("/points/gpslogger", {"lat": "undefined", "lon": 1, "time": "x"}).json()
+    assert answer["rejected"] == {"unparsable value": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"time": "2026-03-01T08:00:00"}, "unparsable value"),  # local time, in an unknown zone
+        ({"time": 1772352000000}, "unparsable value"),  # milliseconds
+        ({"time": "1e400"}, "unparsable value"),
+        ({"time": True}, "unparsable value"),
+        ({"time": None}, "no time"),
+        ({"lat": "52,5"}, "unparsable value"),
+        ({"lat": ""}, "no coordinates"),
+        ({"lon": 181}, "coordinates out of range"),
+    ],
+)
+def test_values_of_phones_are_not_guessed(
+    ann: Program, values: dict[str, object], reason: str
+) -> None:
+    body = {"lat": 52.5, "lon": 13.4, "time": "2026-03-01T08:00:00Z", **values}
+    assert ann.post("/points/gpslogger", body).json()["rejected"] == {reason: 1}
+    body = {**body, "_type": "location", "tst": body["time"]}
+    ann.post("/points/owntracks", body)
+    properties = {"timestamp": body["time"]}
+    geometry = {"type": "Point", "coordinates": [body["lon"], body["lat"]]}
+    ann.post("/points/overland", {"locations": [{"geometry": geometry, "properties": properties}]})
+    assert not Point.objects.exists()
+
+
+def test_gpslogger_sends_seconds_if_it_has_no_time(ann: Program) -> None:
+    body = {"latitude": 52.5, "longitude": "13.4", "time": "", "timestamp": "1772352000.5"}
+    assert ann.post("/points/gpslogger", body).json()["inserted"] == 1
+    assert Point.objects.get().recorded_at == datetime(2026, 3, 1, 8, 0, 0, 500_000, tzinfo=UTC)
+    answer = ann.post("/points/gpslogger", [5]).json()
     assert answer["rejected"] == {"unparsable value": 1}
 
 

@@ -1,6 +1,7 @@
-"""Rate limits of users, API tokens and client addresses, as token buckets ("budgets"). All tokens
-and pages of a user share one budget. The admin has a budget of its own, so that requests with a
-user's tokens cannot lock the user out of the admin."""
+"""Rate limits of users, API tokens and client addresses, as token buckets ("budgets"). An ordinary
+request costs 1. All tokens and pages of a user share one budget. The admin has a budget of its own,
+so that requests with a user's tokens cannot lock the user out of the admin. Requests for pages that
+need no account are counted for the client's network."""
 
 from collections.abc import Sequence
 

@@ -21,8 +21,8 @@ class PersonalData(Described):
 
     def delete(self, user: User) -> int:
         """Delete a batch in one short transaction; return the number of rows, 0 if none is left. It
-        is called until it returns 0, and again after a crash. Files are deleted by a job that it
-        enqueues."""
+        is called until it returns 0, and again after a crash. Data outside of the database is
+        deleted by a job that is enqueued in the transaction."""
         for model, lookup in self.rows.items():
             rows = model._default_manager.filter(**{lookup: user})
             if ids := list(rows.values_list("pk", flat=True)[:BATCH]):

@@ -45,8 +45,8 @@ class WrongToken(ValueError):
 
 @cache
 def scopes() -> dict[str, str]:
-    """Return the meanings of all scopes, as declared in the `api` modules of the apps. Raises
-    ValueError if two apps declare different meanings of a scope."""
+    """Return the meanings of all scopes, by scope, as declared in the `api` modules of the apps.
+    Raises ValueError if two apps declare different meanings of a scope."""
     meanings: dict[str, str] = {}
     for module in import_modules("api"):
         for scope, meaning in getattr(module, "scopes", {}).items():
@@ -169,6 +169,7 @@ def find(text: str) -> ApiToken | None:
 
 
 def active(user: User) -> list[ApiToken]:
+    """Return the user's tokens that are not revoked, newest first."""
     return list(ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id"))
 
 

@@ -1,6 +1,6 @@
 """Authentication of API requests, with checks of scopes, permissions and rate limits. A program
-sends a token, whose scopes limit the operations, a signed-in browser Django's CSRF token for
-changes. In both cases the user needs the permissions of the operation."""
+sends a token, whose scopes limit the operations. A signed-in browser needs no scopes, but sends
+Django's CSRF token for changes. In both cases the user needs the permissions of the operation."""
 
 import math
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class ApiRequest(HttpRequest):
 class Needs:
     """Requires the scope and all of the permissions. The checks run in the order of their statuses:
     401, 429, 403, 413, 411, 415, 400. `files` is for operations that read the body themselves: it
-    returns the maximum Content-Length and the name of its setting. `cost` counts in the rate
-    limit."""
+    returns the maximum Content-Length and the name of its setting, and a longer body is refused
+    before it is read. `cost` counts in the rate limit; an ordinary request costs 1."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The Idempotency-Key of every POST: a request that is sent repeatedly is carried out once. The key
 is stored between validation and operation, and deleted after an error. The response is stored
 encrypted, unless it contains a secret, and returned to a repeated request. Operations that declare
-the header themselves store the key in their own transaction, those that create a job by
-`tailrace.jobs.platform.requests`."""
+the header themselves store the key in their own transaction; operations that create a job use
+`tailrace.jobs.platform.requests` for that."""
 
 import hashlib
 import inspect

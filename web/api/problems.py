@@ -105,6 +105,7 @@ def of_faults(errors: Sequence[Fault], kind: str = "invalid") -> Problem:
 
 
 def wrong_body(detail: str, kind: str = "invalid") -> Problem:
+    """Return a 422 about the whole body."""
     return of_faults([faults.in_body(detail)], kind)
 
 

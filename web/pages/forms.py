@@ -45,7 +45,7 @@ class CodeForm(PageForm, forms.Form):
         self.fields["code"].widget.attrs.update(attributes)
 
 
-def attempt(
+def call_with_message(
     request: HttpRequest, done: str, error: type[Exception], action: Callable[[], object]
 ) -> None:
     """Call the action, and show `done` on the next page, or the error if it is raised."""

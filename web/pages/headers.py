@@ -1,5 +1,6 @@
-"""Security headers of all responses, error pages included, besides those of Django's own
-middleware. A view may set its own Content-Security-Policy or Permissions-Policy."""
+"""Security headers of all responses, error pages included. A view may set its own
+Content-Security-Policy or Permissions-Policy. Django's own middleware sets X-Frame-Options,
+X-Content-Type-Options, Referrer-Policy and Cross-Origin-Opener-Policy, by Django's defaults."""
 
 from django.conf import settings
 from django.http import HttpRequest

@@ -1,1 +1,1 @@
-"""What the platform asks of the web: access keys, personal data, commands."""
+"""Modules of the web that only the platform imports: access keys, personal data, commands."""

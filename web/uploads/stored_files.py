@@ -51,6 +51,7 @@ class StoredFiles:
         return True
 
     def open(self, key: str) -> Any:
+        """Open the file for reading. Raises FileNotFoundError."""
         return self.storage.open(key)
 
     def written_at(self, key: str) -> datetime | None:

@@ -30,6 +30,7 @@ def publish_about(
     The cause of an event is the event of the deposition's job in `job_of`, or else `cause_id`.
     `extra` has further fields of the payload, by deposition.
     """
+    causes = {id: job.event.id if job.event else None for id, job in (job_of or {}).items()}
     publish(
         NewEvent(
             event_type,
@@ -42,7 +43,7 @@ def publish_about(
             },
             source=SOURCE,
             source_id=event_id(event_type, id),
-            cause_id=getattr(job_of[id].event, "id", None) if job_of else cause_id,
+            cause_id=causes.get(id, cause_id),
             actor=actor,
         )
         for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))

@@ -45,6 +45,8 @@ class RequestSource(Handler):
     name = "records.request_source"
 
     class Payload(BaseModel):
+        """The source's id."""
+
         source: int
 
     def handle(self, job: ClaimedJob) -> None:

@@ -88,12 +88,14 @@ def parse_response(body: bytes) -> OaiResponse:
         raise BadPage("sent a web page (HTML), not OAI-PMH: check its address")
     try:
         return _parse(body)
-    except ParseError:
-        pass
-    try:
-        return _parse(_clean(body))
     except ParseError as error:
-        raise BadPage(_parse_problem(body, error)) from None
+        problem = error
+    if (cleaned := _clean(body)) != body:
+        try:
+            return _parse(cleaned)
+        except ParseError as error:
+            problem = error
+    raise BadPage(_parse_problem(body, problem))
 
 
 def _parse(body: bytes) -> OaiResponse:

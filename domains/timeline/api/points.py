@@ -31,7 +31,7 @@ def add_points(request: HttpRequest, body: PointsIn) -> PointsOut:
     def read(points: Any, collector: Collector) -> None:
         for point in points:
             at = (microseconds(point.recorded_at), e7(point.lon), e7(point.lat))
-            collector.add_at(at, dict(point))
+            collector.add_at(at, (point.altitude, point.accuracy, point.speed, point.course))
 
     return _store(request, body.device, body.points, read)
 

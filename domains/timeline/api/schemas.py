@@ -1,11 +1,10 @@
 """Requests and responses of the timeline API."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from tailrace.domains.timeline.imports.files.parsing.values import LIMITS
 from tailrace.domains.timeline.live.wire_formats import MAX_POINTS
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.web.api.schemas import In, Out, Time
@@ -13,12 +12,9 @@ from tailrace.web.api.schemas import In, Out, Time
 DeviceName = Annotated[str, Field(max_length=MAX_NAME, description="empty: `default`")]
 
 
-def _measure(name: str, unit: str) -> Any:
-    low, high = LIMITS[name]
-    return Field(ge=low, le=high, description=unit)
-
-
 class RejectedOut(Out):
+    """One point of the file that was not accepted."""
+
     reason: str
     text: str
     member: str = ""
@@ -63,10 +59,10 @@ class PointIn(In):
     lat: Annotated[float, Field(ge=-90, le=90, description="degrees, north is positive")]
     lon: Annotated[float, Field(ge=-180, le=180, description="degrees, east is positive")]
     recorded_at: Time
-    altitude: Annotated[float | None, _measure("altitude", "metres")] = None
-    accuracy: Annotated[float | None, _measure("accuracy", "metres")] = None
-    speed: Annotated[float | None, _measure("speed", "metres per second")] = None
-    course: Annotated[float | None, _measure("course", "degrees from north")] = None
+    altitude: Annotated[float | None, Field(ge=-20_000, le=1e6, description="metres")] = None
+    accuracy: Annotated[float | None, Field(ge=0, le=1e7, description="metres")] = None
+    speed: Annotated[float | None, Field(ge=0, le=1e5, description="metres per second")] = None
+    course: Annotated[float | None, Field(ge=0, le=360, description="degrees from north")] = None
 
 
 class PointsIn(In):

@@ -57,6 +57,7 @@ SELECT id, pg_total_relation_size(to_regclass(name)) FROM unnest(%(ids)s::bigint
 
 
 def staged_bytes(rows: Iterable[Import]) -> dict[int, int]:
+    """Return the sizes of these imports' tables of staged points in bytes, by import id."""
     ids = [row.pk for row in rows if row.state in STAGED]
     names = [staging.partition(id) for id in ids]
     return {id: size for id, size in query(_SIZES, ids=ids, names=names) if size is not None}

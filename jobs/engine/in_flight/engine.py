@@ -143,7 +143,7 @@ class InFlight:
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS
         self._end_overdue(now)
-        self._look_at_slow(now)
+        self._hand_over_slow_calls(now)
         self._settle(now)
         if self._is_ending():
             self._end_all(now)
@@ -200,7 +200,7 @@ class InFlight:
             self._end(call, handed_back(call.job))
         old.stop()
 
-    def _look_at_slow(self, now: float) -> None:
+    def _hand_over_slow_calls(self, now: float) -> None:
         """Record the begin of calls that take long, and hand back jobs that wait for too long."""
         long_ago = now - SLOW_SECONDS
         begun_jobs = []

@@ -82,7 +82,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     change_form_outer_after_template = "tailrace/jobs/admin/event/jobs.html"
     fieldsets = (
         (None, {"fields": (("type", "subject", "state"), ("occurred", "recorded"), "actor")}),
-        ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "led_to")}),
+        ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "effects")}),
         ("Payload", {"fields": ("content",)}),
     )
 
@@ -136,7 +136,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return "acknowledged" if event.acknowledged_at else "flagged"
 
     @display(description="effects")
-    def led_to(self, event: Any) -> str:
+    def effects(self, event: Any) -> str:
         if event.is_hidden:
             return visibility.HIDDEN
         effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")

@@ -273,6 +273,7 @@ class FailureAdmin(ModelAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> str:
+        """Return the changes with their values, for the audit log."""
         group, changes = form.instance, []
         if "assignee" in form.changed_data:
             changes.append(f"assigned to {group.assignee or 'nobody'}")
@@ -289,6 +290,7 @@ def jobs_of(group: FailureGroup) -> str:
 
 
 def trend(per_hour: list[int], period: str) -> str:
+    """Return a sparkline of the failures per hour as HTML, with a text alternative."""
     context = {
         "line": sparkline(per_hour),
         "text": f"{sum(per_hour):,} in {period}, at most {max(per_hour):,} in an hour",

@@ -16,7 +16,7 @@ from tailrace.jobs.platform.inspection.display.formatting import (
 )
 
 STATE_COLOURS = {
-    "waiting": "default",
+    "waiting": "warning",
     "queued": "info",
     "scheduled": "info",
     "retry scheduled": "info",
@@ -26,7 +26,7 @@ STATE_COLOURS = {
     "cancelled": "warning",
     "failed": "danger",
 }
-"""Unfold's colours for the labels of job states."""
+"""Unfold's colours for the labels of job states: the colours of the badges in state_badges.css."""
 
 
 def link(view: str, text: Any, *args: Any, query: str = "") -> SafeString:

@@ -22,7 +22,7 @@ BROKER_CACHE_SECONDS = 2.0  # between two checks of the broker
 
 def broker() -> str:
     """Return the broker's state, "ok" or "away", at most BROKER_CACHE_SECONDS old."""
-    return recent.get(BROKER_CACHE_SECONDS)
+    return recent.get(BROKER_CACHE_SECONDS, waits=True)
 
 
 def broker_answers(url: str) -> bool:

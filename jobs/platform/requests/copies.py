@@ -71,5 +71,6 @@ def link(user: User, id: int, copy_of: int) -> None:
 
 
 def copies_of(id: int) -> list[int]:
+    """Return the ids of the job's copies, newest first, at most MAX_COPIES."""
     rows = Job.objects.filter(copy_of=id).order_by("-pk").values_list("pk", flat=True)
     return list(rows[:MAX_COPIES])

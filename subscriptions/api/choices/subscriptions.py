@@ -13,7 +13,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.subscriptions.api.choices.options import Choice, Options, options_of
+from tailrace.subscriptions.api.choices.options import Options, options_of
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience.preview import COST as PREVIEW_COST
 from tailrace.subscriptions.notifications.audience.preview import MAX_DAYS, preview
@@ -53,11 +53,16 @@ class SubscriptionChange(SubscriptionIn):
     channel: Name = ""
 
 
-class SubscriptionOut(Choice):
+class SubscriptionOut(Out):
     """A subscription of the user; it overrides the default."""
 
+    id: int
+    event_type: str
     role: str
     channel: str
+    state: str
+    pace: str
+    subject_pattern: str
 
 
 class PreviewOut(Out):
@@ -181,5 +186,4 @@ def _already_exists(row: EventSubscription) -> Problem:
 def _preview_out(row: EventSubscription, days: int) -> PreviewOut:
     user = cast(User, row.user)
     result = preview(row, days, user)
-    events = list(summarize(user, result.first).values())
-    return PreviewOut.model_validate(vars(result) | {"events": events})
+    return PreviewOut.of(result, events=list(summarize(user, result.first).values()))

@@ -104,7 +104,10 @@ def rotate(request: HttpRequest, id: int) -> Secret:
     summary="Send another challenge",
 )
 def confirm(request: HttpRequest, id: int) -> EndpointOut:
-    """If WEBHOOK_CONFIRM is on, a URL has to answer a challenge before events are sent to it."""
+    """If WEBHOOK_CONFIRM is on, a URL has to answer a challenge before events are sent to it.
+
+    429 if there were too many tests or challenges of the endpoint.
+    """
     return _change(request, id, endpoints.confirm)
 
 

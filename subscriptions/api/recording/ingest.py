@@ -33,7 +33,8 @@ class Ingested(Out):
 
 
 def ingest(caller: Caller, items: Sequence[ReceivedEvent]) -> list[Ingested]:
-    """Record the events, or raise a Problem with all errors; return the results in order."""
+    """Record the events under the source of the caller's token; return their results in order. If
+    an event is refused, record nothing, and raise a Problem with the errors."""
     token = caller.token
     if token is None:
         raise Problem(403, "send a token: its event types and source determine what you may record")

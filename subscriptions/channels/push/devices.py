@@ -24,8 +24,9 @@ class DeviceError(ValueError):
 def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
     """Create or reactivate the device of a browser's push subscription, and return it.
 
-    The arguments are the fields of `PushSubscription.toJSON()`. A device of another user is
-    transferred if its keys are the same; otherwise, and for invalid values, raise DeviceError.
+    The arguments are the fields of `PushSubscription.toJSON()`: the endpoint, and its keys in
+    base64url. A device of another user is transferred if its keys are the same; otherwise, and for
+    invalid values, raise DeviceError.
     """
     try:
         address = str(ssrf_guard.check_url(url.strip()))
@@ -55,6 +56,7 @@ def remove(device: Device) -> None:
 
 
 def mark_gone(id: int) -> None:
+    """Record that the push service no longer knows the browser."""
     Device.objects.filter(pk=id, gone_at=None).update(gone_at=clock.now())
 
 

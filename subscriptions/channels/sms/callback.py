@@ -24,7 +24,8 @@ NO_TEXTS = frozenset({str(service.OPTED_OUT), "21211", "21614", "30005", "30006"
 
 
 def signature(url: str, form: QueryDict) -> str:
-    """Return the X-Twilio-Signature of a report: HMAC-SHA1 over the URL and sorted parameters."""
+    """Return the X-Twilio-Signature of a report: base64 of HMAC-SHA1 over the URL and the sorted
+    parameters, with the account's token as the key."""
     parts = [name + value for name in sorted(form) for value in sorted(set(form.getlist(name)))]
     text = url + "".join(parts)
     digest = hmac.new(settings.SMS_TOKEN.encode(), text.encode(), hashlib.sha1).digest()

@@ -31,7 +31,8 @@ def status_url(query: str) -> str:
 
 
 def text_request(phone: str, body: str, key: str) -> Request:
-    """Return the request that sends a text; `key` is its idempotency key."""
+    """Return the request that sends a text; `key` is its idempotency key. With an https PUBLIC_URL,
+    the service reports the text's state to `callback.sms_status`."""
     by_messaging_service = settings.SMS_FROM.startswith("MG")
     form = {
         "To": phone,

@@ -19,7 +19,8 @@ Attempts = Sequence[Sent[HttpMessage]]
 
 def record(deliveries: Attempts) -> None:
     """Store these attempts, whose jobs have outcomes; disable endpoints that replied 410 or have
-    failed for too long. Call it in a transaction: it locks the endpoints."""
+    failed for too long, and cancel their jobs. Call it in a transaction: it locks the endpoints, so
+    that they cannot be deleted at the same time."""
     by_endpoint: dict[int, list[Sent[HttpMessage]]] = defaultdict(list)
     for delivery in deliveries:
         by_endpoint[address_id(delivery.job.routing_key)].append(delivery)

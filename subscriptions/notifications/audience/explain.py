@@ -11,11 +11,11 @@ from tailrace.subscriptions.notifications.audience.facts import facts_of
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.roles import role_words
 from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
-from tailrace.web.api.schemas import Out
 
 
-class Explanation(Out):
-    """Whether a user is notified by a channel, and why."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a user is notified of one event by one channel, and why."""
 
     channel: str
     notified: bool

@@ -36,7 +36,8 @@ ORDER BY e.id DESC
 def events_for(
     subscription: EventSubscription, since: datetime, until: datetime
 ) -> Iterator[Recorded]:
-    """Yield the events in [since, until) that it notifies of by the current roles, oldest first."""
+    """Yield the events in [since, until) of which the subscription notifies by the current roles,
+    oldest first."""
     events = Event.objects.filter(
         type__in=types_of(subscription), recorded_at__gte=since, recorded_at__lt=until
     ).order_by("id")

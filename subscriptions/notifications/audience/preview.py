@@ -31,7 +31,7 @@ COST = 20
 """A preview counts as this number of requests towards the rate limit."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Preview:
     """The events that a subscription notifies of: their number, and the first of them."""
 

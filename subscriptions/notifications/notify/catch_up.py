@@ -29,8 +29,9 @@ class CatchUp:
 
 
 def catch_up(subscription: EventSubscription, since: datetime, *, deliver: bool = False) -> CatchUp:
-    """Count the missing deliveries of the events since then, by the current roles, and `deliver`
-    them; safe to repeat. Raise ValueError if jobs are not kept since then."""
+    """Count the subscription's missing deliveries of the events recorded since then, by the current
+    roles. With `deliver`, enqueue them; this is safe to repeat. Raise ValueError if `since` is
+    before the period for which jobs are kept."""
     now = database_now()
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
     if since < oldest:

@@ -1,8 +1,9 @@
 """The default subscriptions, which apply to users and groups without a subscription of their own.
 
 Each subscribable event type gets one row per receiver role and offered channel. The row is on,
-unless the role or the channel has `by_default = False`. Operators edit the rows in the admin. An
-existing row is never changed here, but a deleted one is created again: switch it off instead.
+unless the role or the channel has `by_default = False`. Its pace is the type's `default_pace`, if
+the channel has digests. Operators edit the rows in the admin. An existing row is never changed
+here, but a deleted one is created again: switch it off instead.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """The options of a user, by topic, role and channel, and the setting that applies to each.
 
-A user's own setting overrides the settings of the user's groups, which override the default. Among
-settings of the same owner, the one for the nearest topic applies.
+A topic is an event type, a family of event types, or `*`. A user's own setting overrides the
+settings of the user's groups, which override the default. Among settings of the same owner, the one
+for the nearest topic applies.
 """
 
 from collections import defaultdict

@@ -12,8 +12,8 @@ from tailrace.events.publish import Recorded
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
 
-class EventSummary(BaseModel):
-    """An event in one line. (Not an `Out`: workers import this module, and not the API.)"""
+class EventSummary(BaseModel):  # not an `Out`: workers import this module, and not the API
+    """An event in one line."""
 
     model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
 

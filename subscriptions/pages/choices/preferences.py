@@ -19,7 +19,7 @@ from tailrace.web.accounts import budget, tokens
 from tailrace.web.accounts.time_zones import time_zone_names
 from tailrace.web.models import ApiToken
 from tailrace.web.pages.confirmation import confirmed
-from tailrace.web.pages.forms import attempt
+from tailrace.web.pages.forms import call_with_message
 from tailrace.web.pages.frame import PersonRequest, person_page, show
 
 MAX_SHOWN = 500
@@ -48,7 +48,8 @@ def send_code(request: PersonRequest) -> HttpResponse:
     """Send a code to the user's phone."""
     budget.spend(request.user.pk, cost=CODE_COST)
     done = "A code is being sent to your phone."
-    attempt(request, done, confirmation.PhoneError, lambda: confirmation.send_code(request.user))
+    send = partial(confirmation.send_code, request.user)
+    call_with_message(request, done, confirmation.PhoneError, send)
     return redirect("my_preferences")
 
 
@@ -58,7 +59,7 @@ def confirm_phone(request: PersonRequest) -> HttpResponse:
     budget.spend(request.user.pk, cost=CODE_COST)
     code, done = request.POST.get("code", ""), "Your phone number is confirmed."
     confirm = partial(confirmation.confirm, request.user, code)
-    attempt(request, done, confirmation.PhoneError, confirm)
+    call_with_message(request, done, confirmation.PhoneError, confirm)
     return redirect("my_preferences")
 
 

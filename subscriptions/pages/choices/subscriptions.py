@@ -45,7 +45,8 @@ class Filter:
 
 @person_page("GET")
 def my_subscriptions(request: PersonRequest) -> HttpResponse:
-    """List all families. `?open=` is open, and so are at most MAX_OPEN matches of a filter."""
+    """List all families. Open are the family in `?open=`, and the matches of a filter if they are
+    at most MAX_OPEN."""
     search = Filter.of(request)
     families = [family for family in _families(request, search) if family["topics"]]
     for family in families:

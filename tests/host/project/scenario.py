@@ -36,8 +36,15 @@ def tasks():
 
 def queues():
     """What each worker serves."""
-    active = app.control.inspect(timeout=60).active_queues()
+    active = app.control.inspect(timeout=120, limit=1).active_queues()
     return {node: sorted(queue["name"] for queue in each) for node, each in active.items()}
+
+
+def limits():
+    """The limits of tasks: a project's own for all of its tasks, and ours."""
+    app.loader.import_default_modules()
+    names = ("jobs.tasks.rank", "jobs.announce")
+    return {name: [app.tasks[name].rate_limit, app.tasks[name].soft_time_limit] for name in names}
 
 
 def wait():

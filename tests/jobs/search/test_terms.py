@@ -30,9 +30,13 @@ def test_times_are_utc_or_ago(clock) -> None:
     assert parse("since:2026-11-21T08:00").since == datetime(2026, 11, 21, 8, tzinfo=UTC)
     assert parse("until:2026-11-21T08:00+02:00").until == datetime(2026, 11, 21, 6, tzinfo=UTC)
     assert parse("since:2026-11-21").since == datetime(2026, 11, 21, tzinfo=UTC)
-    since = parse("since:2h").since
-    assert since is not None
-    assert timedelta(0) <= clock.now() - since - timedelta(hours=2) < timedelta(minutes=1)
+    assert parse('since:"2026-1-5 8:00"').since == datetime(2026, 1, 5, 8, tzinfo=UTC)
+    assert parse("since:604800s").since is not None
+    assert parse("since:2026-1-5").since == datetime(2026, 1, 5, tzinfo=UTC)
+    for text in ("2h", "120m", "7200s"):
+        since = parse(f"since:{text}").since
+        assert since is not None
+        assert timedelta(0) <= clock.now() - since - timedelta(hours=2) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,7 @@ def test_times_are_utc_or_ago(clock) -> None:
         ("since:soon", "since:2h or since:3d"),
         ("since:2026-99-99", "takes a time in UTC"),
         ("since:0001-01-01T00:00+15:00", "takes a time in UTC"),
+        ("since:99999999d", "takes a time in UTC"),
         ("quue:x", "did you mean 'queue'?"),
         ("queue:a queue:b", "queue: was given twice"),
         ('error:"timed out', "A quotation mark is not closed"),

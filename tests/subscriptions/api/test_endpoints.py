@@ -109,7 +109,9 @@ def test_a_rotated_secret_is_another(ann: Program, server) -> None:
     assert rotated != created["secret"]
 
 
-def test_a_test_delivery_has_a_result_when_it_was_sent(ann: Program, server, run_jobs) -> None:
+def test_a_test_delivery_has_a_result_when_it_was_sent(
+    ann: Program, server, run_jobs, settings
+) -> None:
     created = make(ann, server.url)
     answer = ann.post(f"/endpoints/{created['id']}/test")
     where = answer["Location"].removeprefix("/api")
@@ -127,6 +129,8 @@ def test_a_test_delivery_has_a_result_when_it_was_sent(ann: Program, server, run
         assert jobs.count() <= endpoints.TEST_BURST
     assert "too many tests" in problem(answer, 429, "rate-limited")["detail"]
     assert int(answer["Retry-After"]) >= 1
+    settings.WEBHOOK_CONFIRM = True
+    problem(ann.post(f"/endpoints/{created['id']}/confirm"), 429, "rate-limited")
 
 
 def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) -> None:

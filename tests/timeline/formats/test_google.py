@@ -21,6 +21,21 @@ def test_semantic_history() -> None:
     assert dict(result.tally.rejected) == {"no time": 1, "no coordinates": 2}
 
 
+def test_a_visit_within_a_visit_is_read_as_a_visit() -> None:
+    times = {"startTimestamp": "2021-01-02T08:00:00Z", "endTimestamp": "2021-01-02T09:00:00Z"}
+    path = [{"latE7": 10_000_000, "lngE7": 20_000_000, "timestampMs": "1609576200000"}]
+    child = {
+        "location": {"latitudeE7": 30_000_000, "longitudeE7": 40_000_000},
+        "duration": times,
+        "simplifiedRawPath": {"points": path},
+    }
+    result = read(
+        json.dumps({"timelineObjects": [{"placeVisit": {"childVisits": [child]}}]}).encode()
+    )
+    assert result.places == [(3, 4), (1, 2), (3, 4)]
+    assert result.times[1] == at("2021-01-02T08:30:00Z")
+
+
 def test_timeline_of_android() -> None:
     result = read("synthetic/Timeline-android.json")
 

@@ -61,6 +61,33 @@ def test_a_bad_record_costs_one_of_three(record: Any, reason: str) -> None:
     assert (len(result.points), dict(result.tally.rejected)) == (2, {reason: 1})
 
 
+@pytest.mark.parametrize(
+    ("time", "count"),
+    [
+        ({"timestampMs": "1641999504190"}, 1),
+        ({"timestampMs": 1641999504190}, 1),
+        ({"timestamp": None, "timestampMs": "1641999504190"}, 1),
+        ({"timestamp": "1641999504190"}, 0),
+        ({"timestampMs": "2022-01-12T14:58:24.190Z"}, 0),
+    ],
+)
+@pytest.mark.parametrize("others", [0, 2])
+def test_timestamp_is_iso_8601_and_timestampms_a_number(
+    time: dict[str, Any], count: int, others: int
+) -> None:
+    record = {**time, "latitudeE7": 1, "longitudeE7": 2}
+    result = read(records(*[record] * 2, *[GOOD] * others))
+    assert result.times[: 2 * count] == [at("2022-01-12T14:58:24.190Z")] * (2 * count)
+    assert len(result.points) == 2 * count + others
+
+
+@pytest.mark.parametrize("wrong", [{"timestamp": "x"}, {"latitudeE7": 10**10}])
+def test_the_whole_record_is_shown_with_the_reason(wrong: dict[str, Any]) -> None:
+    record = {**GOOD, **wrong, "source": "WIFI" * 100}
+    [rejected] = read(records(record)).tally.first_rejected
+    assert rejected.text == str(record)[:200]
+
+
 def test_only_the_first_hundred_rejected_are_kept_and_all_are_counted() -> None:
     result = read(records(GOOD, *[{"deviceTag": 1}] * 250))
     assert len(result.tally.first_rejected) == 100

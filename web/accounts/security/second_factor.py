@@ -33,6 +33,7 @@ _SESSION = "second_factor"
 
 
 def of(user: Any) -> SecondFactor | None:
+    """Return the second factor of the user, if it is set up."""
     return SecondFactor.objects.filter(user=user, confirmed_at__isnull=False).first()
 
 
@@ -48,6 +49,7 @@ def key_of(factor: SecondFactor) -> str:
 
 
 def provisioning_uri(factor: SecondFactor) -> str:
+    """Return the otpauth:// URI for the QR code."""
     return _totp(factor).get_provisioning_uri(factor.user.get_username(), ISSUER)
 
 

@@ -1,1 +1,1 @@
-"""What is checked before a request is carried out: its body, its values, the rate limit."""
+"""Checks of the body and the values of a request, and requests that wait for a change."""

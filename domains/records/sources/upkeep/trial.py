@@ -58,15 +58,15 @@ class TriedRecordOut(Out):
 class TrialOut(Out):
     problem: str
     """The reason why the page could not be read, or an empty string."""
-    read: int = 0
+    read: int
     """Number of records on the page."""
-    total: int | None = None
+    total: int | None
     """Number of records of the source, if it tells the number."""
-    is_last: bool = False
+    is_last: bool
     """Whether this is the only page."""
-    submitted: int = 0
+    submitted: int
     """Number of records on the page that are new or have changed."""
-    records: list[TriedRecordOut] = []
+    records: list[TriedRecordOut]
     """The first 20 new or changed records."""
 
     @property
@@ -84,9 +84,9 @@ def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 *
     try:
         page = async_to_sync(_read)(form, url, form.Settings.model_validate(settings))
     except (BadPage, SourceError) as error:
-        return TrialOut(problem=f"The source {error}"[:500])
+        return _not_read(f"The source {error}"[:500])
     except TimeoutError:
-        return TrialOut(problem=f"The source sent no page within {SECONDS:g} seconds")
+        return _not_read(f"The source sent no page within {SECONDS:g} seconds")
     finally:
         _trial_slots.release()
     return _trial_of_page(name, page)
@@ -95,6 +95,10 @@ def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 *
 async def _read(form: SourceFormat, url: str, settings: Any) -> Page:
     async with asyncio.timeout(SECONDS), own_clients():
         return await form.read(url, settings, {})
+
+
+def _not_read(problem: str) -> TrialOut:
+    return TrialOut(problem=problem, read=0, total=None, is_last=False, submitted=0, records=[])
 
 
 def _trial_of_page(name: str, page: Page) -> TrialOut:

@@ -148,6 +148,7 @@ def _reschedule_form(request: HttpRequest, job: Job) -> RescheduleForm | None:
 
 
 def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
+    """Change the due time and the priority of a pending job."""
     visibility.require(request, batches.PERMISSION)
     form = RescheduleForm(request.POST)
     if not form.is_valid():

@@ -1,4 +1,5 @@
-"""Form fields for a payload, built from the JSON Schema of its model."""
+"""Form fields for a payload, built from the JSON Schema of its model. Values without a field of
+their own, such as lists, are entered as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ LONG = 120
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
+    """Return the form fields of a payload model, by name."""
     try:
         schema = model.model_json_schema()
     except PydanticInvalidForJsonSchema:

@@ -34,6 +34,7 @@ class RunningJob:
 
 
 def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
+    """Return the template context of a queue's page, masked for the user."""
     window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["1h"])
     shown = history(name, window)
     return {

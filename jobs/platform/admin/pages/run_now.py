@@ -92,11 +92,15 @@ class RunNowForm(forms.Form):
         return JobRequest(
             handler=self.handler.name,
             payload=payload_fields.payload_of(self.fields, cleaned) if takes else None,
+            due_at=cleaned["due_at"],
+            priority=cleaned["priority"],
+            unique_key=cleaned["unique_key"],
+            lane=cleaned["lane"],
             copy_of=self.copy_of.pk if self.copy_of else None,
-            **{name: cleaned[name] for name in ("due_at", "priority", "unique_key", "lane")},
         )
 
     def add_fault(self, fault: errors.Fault) -> None:
+        """Add the error to the field that it is about."""
         name, *rest = fault.path or ("",)
         field, detail = str(name), fault.detail
         if name == "payload" and payload_fields.WHOLE not in self.fields and rest:
@@ -179,7 +183,8 @@ def _copied(request: HttpRequest, queue: str) -> Job | None:
 
 
 def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:
-    """Create the job, once for each form, by its request key. Or add the errors to the form."""
+    """Create the job; on errors, add them to the form and return None. Each form has its own
+    request key, so that a second click creates no second job."""
     key = request.POST.get(KEY, "")[: request_keys.MAX_LENGTH]
     try:
         return request_job(user_of(request), form.request(), key)

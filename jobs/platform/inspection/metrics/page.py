@@ -44,7 +44,7 @@ _BOUNDS = [*map(floatToGoString, totals.BUCKETS), "+Inf"]
 def current() -> list[Metric]:
     """Return all metrics, at most CACHE_SECONDS old. Without the database, these are only
     `tailrace_database_up` and the verdict."""
-    return _recent.get(CACHE_SECONDS)
+    return _recent.get(CACHE_SECONDS, waits=True)
 
 
 _recent = Recent(lambda: [*_figures(), *_verdict(verdict.current())])

@@ -50,7 +50,8 @@ SELECT json_build_object(
 
 
 def read() -> Mapping[str, Any]:
-    """Return the figures by name: lists of rows, or numbers. Raises DatabaseError."""
+    """Return the figures by name: lists of rows (columns by name), or numbers. Raises
+    DatabaseError."""
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         [(figures,)] = query(
             _READ,

@@ -1,4 +1,5 @@
-"""The history of a queue in the last hour, day or week, from the sums that upkeep writes."""
+"""The history of a queue in the last hour, day or week, from the sums that upkeep writes: a few
+hundred rows at most."""
 
 from collections import Counter
 from collections.abc import Sequence

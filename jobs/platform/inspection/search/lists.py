@@ -48,7 +48,7 @@ def lists_of_ids(user: User, terms: Terms, between: Between) -> Iterator[Found]:
             found += _with_error(terms.words, terms, between)
         yield found
     for field, value in terms.values.items():
-        yield Found.of(_with_value(user, field, value), f"{field}={value}")
+        yield Found.of(_jobs_with_value(user, field, value), f"{field}={value}")
 
 
 SUBJECTS = 100_000
@@ -122,7 +122,7 @@ def _with_error(error: str, terms: Terms, between: Between) -> Found:
     return Found([id for id, _place, matches in rows if matches], "" if whole else NOT_COMPARED)
 
 
-def _with_value(user: User, field: str, value: str) -> list[int]:
+def _jobs_with_value(user: User, field: str, value: str) -> list[int]:
     of_types, of_handlers = search_values.all_fields()
     if field not in of_types | of_handlers:
         known = ", ".join(sorted(of_types | of_handlers))

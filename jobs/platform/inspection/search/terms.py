@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.utils.dateparse import parse_date, parse_datetime
+
 from tailrace.db import clock
 from tailrace.db.row_ids import row_id
 from tailrace.db.times import in_utc
@@ -16,7 +18,7 @@ MAX_LENGTH = 400
 MAX_TERMS = 10
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TOKEN = re.compile(r'(?:([A-Za-z_][\w.]{0,60})([:=]))?(?:"([^"]{0,300})"|([^\s"]{1,300}))')
-_DURATION = re.compile(r"(\d{1,5})([smhd])")
+_DURATION = re.compile(r"(\d{1,8})([smhd])")
 
 
 class InvalidSearch(ValueError):
@@ -116,14 +118,15 @@ def seconds(text: str) -> int | None:
 
 
 def time_of(text: str) -> datetime | None:
-    """Return the time in the text, or None: in ISO 8601 (in UTC unless it has another time zone),
-    or a duration before now such as `2h`."""
-    if (duration := seconds(text)) is not None:
-        return clock.now() - timedelta(seconds=duration)
+    """Return the time in the text, or None: a date or a time (in UTC unless it has another time
+    zone; `2026-1-5 8:00` is one, too), or a duration before now such as `2h`."""
     try:
-        at = datetime.fromisoformat(text)
-        return in_utc(at if at.tzinfo else at.replace(tzinfo=UTC))
-    except ValueError:
+        if (duration := seconds(text)) is not None:
+            return clock.now() - timedelta(seconds=duration)
+        day = parse_date(text)
+        at = datetime(day.year, day.month, day.day) if day else parse_datetime(text)
+        return at and in_utc(at if at.tzinfo else at.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):  # no such date, or before the year 1
         return None
 
 

@@ -41,6 +41,7 @@ class Relation:
     parts: int
     """The number of its partitions; 1 if it has none."""
     rows: int
+    """The planner's estimate."""
     dead: int
     """Dead rows that vacuum has not removed yet."""
     heap: int
@@ -55,6 +56,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
+    """The largest tables, and the number and the bytes of all tables."""
+
     relations: tuple[Relation, ...]
     tables: int
     total: int

@@ -44,7 +44,8 @@ def page_of(
 
 
 def last_tries(endpoint: Endpoint) -> dict[str, int]:
-    """Return statistics of the last LAST_TRIES tries (`milliseconds`: the median), if any."""
+    """Return the `count` of the last LAST_TRIES tries, the number `delivered`, and the median of
+    their `milliseconds`; empty if there are no tries."""
     rows = endpoint.deliveries.order_by("-id").values_list("outcome", "milliseconds")
     tries = list(rows[:LAST_TRIES])
     if not tries:

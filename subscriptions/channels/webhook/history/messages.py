@@ -133,7 +133,8 @@ def find(endpoint: Endpoint, id: int) -> Message | None:
 
 
 def describe(endpoint: Endpoint, jobs: Sequence[Job]) -> list[Message]:
-    """Return the messages of these first jobs, with a constant number of statements."""
+    """Return the messages of these first jobs, in the same order, with a constant number of
+    statements."""
     events = {event.id: event for event in recorded_events(job.event_id or 0 for job in jobs)}
     readable = may_read(endpoint.user, events.values())
     repeats = _repeats(jobs)

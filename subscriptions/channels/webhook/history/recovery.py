@@ -67,8 +67,11 @@ class Recover(Handler):
 
 
 def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
-    """Enqueue a recovery, record it in the admin's log, and return the id of its job. Raise
-    EndpointError for a wrong time, a disabled endpoint, and while another recovery is running."""
+    """Enqueue a recovery, record it in the admin's log, and return the id of its job.
+
+    Raise EndpointError if the endpoint is disabled, if `since` is before JOBS_RETENTION_DAYS or in
+    the future, or while another recovery of the endpoint is running.
+    """
     now = database_now()
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
     if not oldest <= since <= now:

@@ -127,7 +127,8 @@ def change(
 
 
 def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
-    """Enqueue another challenge to the endpoint's URL, or raise EndpointError."""
+    """Enqueue another challenge to the endpoint's URL. Raise EndpointError if the URL needs no
+    confirmation, and TooManyTests."""
     if endpoint.confirmed:
         raise EndpointError(f"endpoint {endpoint.pk} needs no confirmation")
     _take_test(endpoint)

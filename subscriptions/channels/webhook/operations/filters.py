@@ -69,7 +69,8 @@ def admits_type(endpoint: Endpoint, type_name: str) -> bool:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Return whether the whole subject matches the pattern, in which `*` stands for any text."""
+    """Return whether the whole subject matches the pattern, in which `*` stands for any text. No
+    other character is special: fnmatch gets `?` and `[` in brackets, and finds each part once."""
     return fnmatchcase(subject, re.sub(r"[?[]", r"[\g<0>]", pattern))
 
 

@@ -48,8 +48,11 @@ DATABASES = {
         "HOST": os.environ["DB_HOST"],
         "PORT": os.environ["DB_PORT"],
         "ATOMIC_REQUESTS": True,
+        "OPTIONS": {"options": "-c search_path=board,public"},
     }
 }
+if "DB_POOLED" in os.environ:  # PgBouncer takes no options; the database has the search_path
+    DATABASES["default"] |= {"DISABLE_SERVER_SIDE_CURSORS": True, "OPTIONS": {}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "web.Person"
 USE_TZ = True
@@ -61,7 +64,7 @@ CELERY_TASK_DEFAULT_QUEUE = "board"
 CELERY_TASK_ROUTES = {"jobs.tasks.rank": {"queue": "slow"}}
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_SOFT_TIME_LIMIT = 20
-CELERY_TASK_DEFAULT_RATE_LIMIT = "1/h"
+CELERY_TASK_DEFAULT_RATE_LIMIT = "600/m"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 4
 
 # What docs/your-project.md says: nothing else.

@@ -23,6 +23,7 @@ class Wait(Handler):
     """Wait, as a slow call of another service does."""
 
     name = "jobs.wait"
+    claim_timeout = 5
 
     class Payload(BaseModel):
         seconds: float

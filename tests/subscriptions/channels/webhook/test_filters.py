@@ -23,7 +23,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("ab*ba", "aba", False),
         ("a_%", "abc", False),
         ("a_%", "a_%", True),
+        ("a?c", "abc", False),
+        ("a?c*", "a?c", True),
+        ("a[b]*", "ab", False),
+        ("a[b]*", "a[b]c", True),
+        ("[!a]", "[!a]", True),
+        ("a\\*", "a*", False),
+        ("a\\*", "a\\b", True),
+        ("Devel:*", "devel:faust", False),
+        ("a*", "a\nb", True),
+        ("a", "a\n", False),
         ("*" * 100 + "x", "a" * 5000, False),
+        ("*a" * 90 + "*b", "a" * 5000, False),
     ],
 )
 def test_only_the_star_is_special(pattern: str, subject: str, is_match: bool) -> None:

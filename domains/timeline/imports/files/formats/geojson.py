@@ -104,7 +104,7 @@ def _read_feature(feature: Any, collector: Collector) -> None:
     if not isinstance(coordinates, list):
         return collector.reject(NO_COORDINATES, feature)
     if kind == "Point":
-        read_point(coordinates, properties, collector)
+        _read_point(coordinates, properties, collector)
     else:
         _read_coordinates(kind, coordinates, _line_times(properties), collector)
 
@@ -152,8 +152,7 @@ def _property_names(names: set[str]) -> tuple[str, dict[str, str]]:
     return time, by_kind
 
 
-def read_point(coordinates: Any, properties: Any, collector: Collector) -> None:
-    """Add the point of a feature with these coordinates and properties."""
+def _read_point(coordinates: list[Any], properties: Any, collector: Collector) -> None:
     lon, lat, altitude, time = _position_parts(coordinates)
     measures: dict[str, Any] = {}
     for key, value in properties.items() if isinstance(properties, dict) else ():

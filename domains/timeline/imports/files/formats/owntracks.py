@@ -128,7 +128,9 @@ def _points(lines: _Lines, tally: Tally) -> list[Point]:
                 collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
             continue
         if message.get("_type") == "location":
-            read_location(message, received_at, collector)
+            time = message.get("tst", received_at)
+            measures = measures_of(message)
+            collector.add(time, message.get("lat"), message.get("lon"), **measures)
     return collector.points
 
 
@@ -140,8 +142,7 @@ def _message(line: bytes) -> tuple[str, dict[str, Any]]:
     return match[1].decode("ascii", "replace"), _decode(match[3].decode("utf-8", "replace"))
 
 
-def read_location(message: dict[str, Any], received_at: str | None, collector: Collector) -> None:
+def measures_of(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the measures of a location message, whose speed `vel` is in kilometres per hour."""
     measures = measures_in(message, _MEASURES)
-    measures["speed"] = divided(measures["speed"], _KILOMETRES)
-    time = message.get("tst", received_at)
-    collector.add(time, message.get("lat"), message.get("lon"), **measures)
+    return {**measures, "speed": divided(measures["speed"], _KILOMETRES)}

@@ -1,19 +1,23 @@
 """Google Takeout's Records.json: all positions that Google stored, up to 4 GB."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tailrace.domains.timeline.imports.files.formats.base import JsonFormat
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.json_points import (
-    Collector,
-    first,
-    measures_in,
+from tailrace.domains.timeline.imports.files.parsing.json_points import Collector, measures_in
+from tailrace.domains.timeline.imports.files.parsing.values import (
+    epoch,
+    iso_time,
+    iso_times,
+    unwrapped,
 )
-from tailrace.domains.timeline.imports.files.parsing.values import unwrapped
 from tailrace.domains.timeline.points.points import UNPARSABLE, Point
 
 _LIST = re.compile(rb'"locations"\s*:\s*\[')
+_TIMES: dict[str, Callable[[object], int]] = {"timestamp": iso_time, "timestampMs": epoch}
+"""How times are read, by their keys. Older files have `timestampMs`, a number since 1970."""
 _MEASURES = {
     "altitude": "altitude",
     "accuracy": "accuracy",
@@ -23,11 +27,12 @@ _MEASURES = {
 
 
 def _read(record: Any, collector: Collector) -> None:
-    time = first(record, "timestamp", "timestampMs")
-    lat, lon = first(record, "latitudeE7"), first(record, "longitudeE7")
-    if not isinstance(record, dict) or not isinstance(time, str | None):
+    if not isinstance(record, dict):
         return collector.reject(UNPARSABLE, record)
-    collector.add(time, lat, lon, unwrapped, **measures_in(record, _MEASURES))
+    key = "timestampMs" if record.get("timestamp") is None else "timestamp"
+    lat, lon = record.get("latitudeE7"), record.get("longitudeE7")
+    measures = measures_in(record, _MEASURES)
+    collector.add(record.get(key), lat, lon, unwrapped, _TIMES[key], item=record, **measures)
 
 
 def _read_at_once(records: list[Any], latest: int) -> list[Point]:
@@ -36,11 +41,12 @@ def _read_at_once(records: list[Any], latest: int) -> list[Point]:
     lons = [record["longitudeE7"] for record in records]
     if {*map(type, lats), *map(type, lons)} - {int}:
         raise ValueError("not all coordinates are whole numbers")
-    times = columns.members(records, "timestamp", "timestampMs")
-    if {*map(type, times)} != {str}:
-        raise ValueError("not all times are strings")
-    measures = columns.measures_of(records, _MEASURES)
-    return columns.points(columns.any_times(times), lons, lats, latest, measures)
+    times = [record.get("timestamp") for record in records]
+    if times.count(None) == len(times):
+        numbers = [epoch(record["timestampMs"]) for record in records]
+    else:
+        numbers = iso_times(times)
+    return columns.points(numbers, lons, lats, latest, columns.measures_of(records, _MEASURES))
 
 
 class Records(JsonFormat):

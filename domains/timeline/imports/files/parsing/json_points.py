@@ -8,6 +8,7 @@ from tailrace.domains.timeline.imports.files.parsing.columns import UNUSUAL
 from tailrace.domains.timeline.imports.files.parsing.json_stream import Items
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
+    Measures,
     any_time,
     checked_measures,
     e7,
@@ -34,16 +35,20 @@ class Collector:
         lat: object,
         lon: object,
         convert: Callable[[object], int] = e7,
+        read_time: Callable[[object], int] = any_time,
+        item: object = None,
         **measures: object,
     ) -> None:
-        """Add a point, or count it as rejected. `convert` converts `lat` and `lon` to 1e-7 degrees;
-        the names of `measures` are in LIMITS."""
+        """Add a point, or count it as rejected. `convert` converts `lat` and `lon` to 1e-7 degrees,
+        `read_time` the time to microseconds since 1970; both raise ValueError. If the point is
+        rejected, the text of `item` is kept, by default its time and coordinates. The names of
+        `measures` are in LIMITS."""
         try:
-            at = (any_time(time), convert(lon), convert(lat))
+            at = (read_time(time), convert(lon), convert(lat))
         except ValueError:
-            self.reject(why_unreadable(time, lat, lon), (time, lat, lon))
+            self.reject(why_unreadable(time, lat, lon), (time, lat, lon) if item is None else item)
         else:
-            self.add_at(at, measures)
+            self.add_at(at, checked_measures(measures), item)
 
     def add_text(self, time: object, text: object, **measures: object) -> None:
         """Add a point whose coordinates are "52.52°, 13.405°" or "geo:52.52,13.405"."""
@@ -54,20 +59,21 @@ class Collector:
             reason = NO_COORDINATES if text is None or text == "" else why_unreadable(time)
             self.reject(reason, (time, text))
         else:
-            self.add_at(at, measures)
+            self.add_at(at, checked_measures(measures))
 
     def reject(self, reason: str, value: object) -> None:
         self.tally.reject(reason, value, **self.places(self.index))
 
-    def add_at(self, at: tuple[int, int, int], measures: Mapping[str, object]) -> None:
+    def add_at(self, at: tuple[int, int, int], measures: Measures, item: object = None) -> None:
         """Add a point with this time, longitude and latitude unless they are out of range."""
         if reason := fault(*at, self.tally.latest):
-            return self.reject(reason, at)
-        self.points.append((*at, *checked_measures(measures)))
+            return self.reject(reason, at if item is None else item)
+        self.points.append((*at, *measures))
 
 
 def measures_in(value: object, names: Mapping[str, str]) -> dict[str, Any]:
-    return {name: part(value, key) for name, key in names.items()}
+    get = value.get if isinstance(value, dict) else {}.get
+    return {name: get(key) for name, key in names.items()}
 
 
 ReadItem = Callable[[Any, Collector], None]
