@@ -1,7 +1,7 @@
 """The engine's own database connection, `ENGINE`, besides Django's default connection, which
 handlers use. So nothing that a handler leaves behind (a transaction, a lock, a session setting)
-affects the engine, and its session can have other limits. `tailrace.db.query` and
-`tailrace.db.prepared` use the current connection: the default one, except within `engine()`."""
+affects the engine, and its session can have other limits. `tailrace.db.query` uses the
+current connection: the default one, except within `engine()`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import structlog
 from django.db import OperationalError
 
-from tailrace.db import clock, connections, prepared
+from tailrace.db import clock, connections
+from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.claiming import pace
@@ -111,7 +112,7 @@ SELECT EXISTS (
 
 
 def _others_wait(name: str) -> bool:
-    [(waiting,)] = prepared.query(_OTHERS, name=name)
+    [(waiting,)] = prepared(_OTHERS, name=name)
     return bool(waiting)
 
 

@@ -2,8 +2,8 @@
 
 import structlog
 
-from tailrace.db import clock, prepared
-from tailrace.db.query import execute
+from tailrace.db import clock
+from tailrace.db.query import execute, prepared
 from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine.claiming.claim import Limits
 from tailrace.jobs.engine.waking.activity import CREATE, SLICE, newest, same
@@ -37,10 +37,10 @@ def begin(handler: Handler) -> Limits | None:
     queue is paused. The claim sees jobs that were committed before this statement. For jobs that
     are committed after it, a new message is sent."""
     name = handler.name
-    rows = prepared.query(_BEGIN, name=name)
+    rows = prepared(_BEGIN, name=name)
     if not rows:
         execute(CREATE, names=[name])
-        rows = prepared.query(_READ_LIMITS, name=name)
+        rows = prepared(_READ_LIMITS, name=name)
     if not rows:
         log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
         return None

@@ -14,7 +14,8 @@ from django.db import DatabaseError, InterfaceError
 from kombu import Queue as KombuQueue
 from kombu.exceptions import OperationalError
 
-from tailrace.db import clock, connections, prepared
+from tailrace.db import clock, connections
+from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.counters import totals
@@ -114,7 +115,7 @@ def wake(names: Iterable[str]) -> list[str]:
 def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
     now, and the queues whose rows are locked."""
-    rows = prepared.query(_MARK, names=sorted(names))
+    rows = prepared(_MARK, names=sorted(names))
     return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
 
 
