@@ -12,8 +12,8 @@ INSTALL_PINNED := $(INSTALL) --require-hashes --no-deps
 PYTEST := $(BIN)/python -m pytest
 # Which statements each test sends: `make test-services` runs what covers all of them.
 STATEMENTS := var/test-statements
-# Twice the cores of a small machine: tests wait for processes half of their time.
-WORKERS ?= 4
+# Three times the cores of a small machine: tests wait for processes half of their time.
+WORKERS ?= 6
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,7 +1,7 @@
 """The engine's own database connection, `ENGINE`, besides Django's default connection, which
 handlers use. So nothing that a handler leaves behind (a transaction, a lock, a session setting)
-affects the engine, and its session can have other limits. `tailrace.db.query` and
-`tailrace.db.prepared` use the current connection: the default one, except within `engine()`."""
+affects the engine, and its session can have other limits. `tailrace.db.query` uses the
+current connection: the default one, except within `engine()`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,7 +23,9 @@ from tailrace.db.engine_database import SESSION
 
 T = TypeVar("T")
 
-_is_one: ContextVar[bool] = ContextVar("one_connection", default=False)
+is_one: ContextVar[bool] = ContextVar("is_one", default=False)
+"""Whether the engine uses this thread's default connection: in tests, whose transaction no other
+connection sees (`tailrace.jobs.testing`)."""
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
 
 
@@ -55,24 +57,6 @@ def default() -> Iterator[None]:
         yield
     finally:
         _alias.reset(token)
-
-
-@contextmanager
-def one_connection() -> Iterator[None]:
-    """Let the engine use this thread's default connection within the block: for tests, whose
-    transaction no other connection sees."""
-    own, connections[ENGINE] = connections[ENGINE], connections[DEFAULT_DB_ALIAS]
-    token = _is_one.set(True)
-    try:
-        yield
-    finally:
-        _is_one.reset(token)
-        connections[ENGINE] = own
-
-
-def is_one() -> bool:
-    """Whether this is within `one_connection()`."""
-    return _is_one.get()
 
 
 def check_at_next_use() -> None:

@@ -4,12 +4,27 @@ is added to every statement. A percent sign must be written `%%`."""
 from datetime import datetime
 from typing import Any
 
+from django.db.backends.postgresql.base import ServerBindingCursor
+
 from tailrace.db import clock, connections
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
     with connections.current().cursor() as cursor:
         _execute(cursor, sql, params)
+        return cursor.fetchall()
+
+
+def prepared(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
+    """Do the same as `query`, with a statement that the server prepares once per connection:
+    parsing and planning take half the time of a short statement. Poolers switch this off."""
+    if connections.prefix():  # several statements in one message cannot be prepared
+        return query(sql, **params)
+    connection = connections.current()
+    with connection.cursor() as cursor:
+        # This cursor sends the parameters separately from the statement.
+        cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
+        cursor.execute(sql, {"clock": clock.offset} | params)
         return cursor.fetchall()
 
 

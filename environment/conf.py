@@ -15,22 +15,20 @@ PLATFORM = "tailrace.config"
 """The app that makes a project the platform."""
 
 
-class _Conf:
+class _OfProject:
     def __getattr__(self, name: str) -> Any:
-        if on_platform():
-            return getattr(settings, name)
         try:
             return project_settings().values[name]
         except KeyError:
             raise AttributeError(f"no app of Tailrace has a setting {name}") from None
 
 
-conf = _Conf()
-
-
 def on_platform() -> bool:
     """Whether this project is the platform, and not another project with apps of Tailrace."""
     return PLATFORM in settings.INSTALLED_APPS
+
+
+conf: Any = settings if on_platform() else _OfProject()
 
 
 def project_settings() -> Environment:

@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from pydantic import BaseModel, ValidationError
 
 from tailrace.db import clock, connections, locks
-from tailrace.db.prepared import query
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import arrays, text_array
 from tailrace.events import context
 from tailrace.events.errors import UnreadablePayload
@@ -225,7 +225,7 @@ _ROW_FIELDS = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
 
 def _insert(rows: list[EventRow], statement: str) -> list[Recorded]:
     payloads = text_array([row.json for row in rows])
-    inserted = query(
+    inserted = prepared(
         statement, **locks.params(), **arrays(rows, _COLUMNS, _NUMBERS), payload=payloads
     )
     first: dict[tuple[str, str], EventRow] = {}

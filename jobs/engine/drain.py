@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import structlog
 from django.db import OperationalError
 
-from tailrace.db import clock, connections, prepared
+from tailrace.db import connections
+from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.claiming import pace
@@ -23,7 +24,7 @@ from tailrace.jobs.engine.run.failure import report
 from tailrace.jobs.engine.run.handler_call import run_alone
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.engine.waking.activity import newest
+from tailrace.jobs.engine.waking.activity import OTHERS_WAIT
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.runtime import shutdown
 
@@ -100,18 +101,8 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         totals.record(name, tally, time.monotonic() - began)
 
 
-# Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has
-# no workers.
-_OTHERS = f"""
-SELECT EXISTS (
-  SELECT 1 FROM tailrace_jobs_queue q, LATERAL {newest("q.name")} a
-  WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL
-    AND a.awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
-"""
-
-
 def _others_wait(name: str) -> bool:
-    [(waiting,)] = prepared.query(_OTHERS, name=name)
+    [(waiting,)] = prepared(OTHERS_WAIT, name=name)
     return bool(waiting)
 
 

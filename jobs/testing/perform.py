@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
+from django.db import connections as databases
 from django.db.models import F, Max
 from pydantic import BaseModel
 
 from tailrace.db import clock, connections
+from tailrace.db.engine_database import ENGINE
 from tailrace.db.query import database_now, query
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine import registry
@@ -30,7 +34,19 @@ MOST_JOBS = 100_000
 CALL_SECONDS = 60
 
 
-@connections.one_connection()
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """Let the engine use this thread's default connection within the block."""
+    own, databases[ENGINE] = databases[ENGINE], databases[DEFAULT_DB_ALIAS]
+    token = connections.is_one.set(True)
+    try:
+        yield
+    finally:
+        connections.is_one.reset(token)
+        databases[ENGINE] = own
+
+
+@one_connection()
 def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False) -> int:
     """Run due jobs, and jobs that become due by them, until none is due; return the number of
     settled jobs. With `queue`, run only jobs of this handler. Raises AssertionError with the
@@ -70,7 +86,7 @@ def _with_work(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in rows]
 
 
-@connections.one_connection()
+@one_connection()
 def perform(
     handler: type[Handler] | str,
     payload: BaseModel | Mapping[str, Any] | None = None,

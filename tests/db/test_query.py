@@ -2,26 +2,26 @@
 
 import pytest
 
-from tailrace.db import clock, prepared
-from tailrace.db.query import execute, query
+from tailrace.db import clock
+from tailrace.db.query import execute, prepared, query
 from tailrace.jobs.models import Queue
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("run", [query, prepared.query])
+@pytest.mark.parametrize("run", [query, prepared])
 def test_rows_are_returned(run):
     assert run("SELECT %(a)s::int, %(b)s::text", a=1, b="x") == [(1, "x")]
 
 
-@pytest.mark.parametrize("run", [query, prepared.query])
+@pytest.mark.parametrize("run", [query, prepared])
 def test_statement_uses_the_clock_of_tests(run, monkeypatch):
     monkeypatch.setattr(clock, "offset", 3600.0)
     [(seconds,)] = run(f"SELECT extract(epoch FROM {clock.NOW} - statement_timestamp())::int")
     assert seconds == 3600
 
 
-@pytest.mark.parametrize("run", [query, prepared.query])
+@pytest.mark.parametrize("run", [query, prepared])
 def test_doubled_percent_sign_is_one(run):
     assert run("SELECT 'ab' LIKE 'a%%'") == [(True,)]
 

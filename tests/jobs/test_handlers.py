@@ -12,7 +12,7 @@ from tailrace.events.errors import UnknownEventType
 from tailrace.events.types import EventType
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import Cron, Handler
-from tailrace.jobs.platform import checks
+from tailrace.jobs.platform.checks import handlers as checks
 from tailrace.jobs.runtime.settings import JobsSettings
 from tests.sandbox.event_types import Happened, HappenedAgain, Whispered
 from tests.sandbox.handlers import Working

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from tailrace.db import prepared
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.load import Window, load_clusters, load_photos
 from tailrace.domains.photos.clustering.rules import Neighbourhood
@@ -62,7 +62,7 @@ def _points(ids: Iterable[int]) -> dict[int, Point | None]:
     already, or no location yet."""
     return {
         id: (lat, lon, taken_at) if gathering is None and lat is not None else None
-        for id, gathering, lat, lon, taken_at in prepared.query(_POINTS, ids=number_array(ids))
+        for id, gathering, lat, lon, taken_at in prepared(_POINTS, ids=number_array(ids))
     }
 
 
@@ -98,4 +98,4 @@ def lock_cells(cells: Iterable[int]) -> None:
         row // side * grid.COLUMNS + column // side
         for row, column in (divmod(cell, grid.COLUMNS) for cell in cells)
     }
-    prepared.query(_LOCK, blocks=number_array(sorted(blocks)))
+    prepared(_LOCK, blocks=number_array(sorted(blocks)))

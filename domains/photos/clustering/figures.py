@@ -5,7 +5,8 @@ from typing import Any
 
 from django.conf import settings
 
-from tailrace.db import clock, prepared
+from tailrace.db import clock
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.photos.clustering.rules import Cluster
 from tailrace.domains.photos.clustering.shown_place import new_places
@@ -72,7 +73,7 @@ def write_figures(clusters: Sequence[Cluster], *, joined: bool) -> list[dict[str
     for axis, name in enumerate("xyz"):
         params[name] = number_array(total[axis] for total in totals)
         params[f"c{name}"] = number_array(centre[axis] for centre in centres)
-    return [payload(row) for row in prepared.query(_WRITE, **params)]
+    return [payload(row) for row in prepared(_WRITE, **params)]
 
 
 def payload(row: Sequence[Any]) -> dict[str, Any]:

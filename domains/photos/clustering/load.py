@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from tailrace.db import prepared
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.photos.clustering.rules import Cluster, PhotoPoint
 from tailrace.domains.photos.geometry import sphere
@@ -49,14 +49,14 @@ FOR UPDATE
 
 def load_photos(windows: Sequence[Window]) -> dict[int, PhotoPoint]:
     """Return the unassigned photos by id."""
-    rows = prepared.query(_PHOTOS, **_columns(windows))
+    rows = prepared(_PHOTOS, **_columns(windows))
     return {id: PhotoPoint(id, (x, y, z), *times) for id, x, y, z, *times in rows}
 
 
 def load_clusters(windows: Sequence[Window]) -> list[Cluster]:
     """Return the ACTIVE gatherings with their rows locked."""
     clusters = []
-    rows = prepared.query(_CLUSTERS, **_columns(windows))
+    rows = prepared(_CLUSTERS, **_columns(windows))
     for id, count, x, y, z, first, last, lat, lon, *placed in rows:
         total = (int(x), int(y), int(z))
         at = sphere.direction(total) if any(total) else sphere.unit_vector(lat, lon)

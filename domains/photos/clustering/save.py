@@ -6,8 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
-from tailrace.db import clock, prepared
-from tailrace.db.query import execute
+from tailrace.db import clock
+from tailrace.db.query import execute, prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.figures import write_figures
 from tailrace.domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
@@ -61,7 +61,7 @@ RETURNING id
 def _insert(started: list[Cluster]) -> None:
     """Insert the rows of new gatherings and set their ids; their figures follow."""
     if started:
-        rows = prepared.query(_INSERT, count=len(started))
+        rows = prepared(_INSERT, count=len(started))
         for cluster, (id,) in zip(started, sorted(rows), strict=True):
             cluster.id = id
 
@@ -77,7 +77,7 @@ RETURNING p.id
 
 
 def _assign(photos: list[PhotoPoint]) -> None:
-    rows = prepared.query(
+    rows = prepared(
         _ASSIGN,
         ids=number_array(photo.id for photo in photos),
         gatherings=number_array(photo.cluster.id if photo.cluster else None for photo in photos),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from tailrace.db import prepared
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.rules import Cluster
 from tailrace.domains.photos.geometry import sphere
@@ -47,7 +47,7 @@ def new_places(clusters: Iterable[Cluster]) -> dict[int, ShownPlace]:
     due = [cluster.id for cluster in clusters if cluster.id is not None and _is_due(cluster)]
     points: dict[int, list[tuple[float, float]]] = {}
     if due:
-        for id, lat, lon in prepared.query(_POINTS, ids=number_array(due)):
+        for id, lat, lon in prepared(_POINTS, ids=number_array(due)):
             points.setdefault(id, []).append((lat, lon))
     return {id: shown_place(group, settings.PHOTOS_PLACE_GRID_M) for id, group in points.items()}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tailrace.db.prepared import query
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.records.depositions.jobs_of import JobOf
 from tailrace.domains.records.event_types import SOURCE, DepositionEvent
@@ -46,7 +46,7 @@ def publish_about(
             cause_id=causes.get(id, cause_id),
             actor=actor,
         )
-        for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))
+        for id, identifier, account, source in prepared(_ABOUT, ids=number_array(ids))
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from tailrace.db.prepared import query
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import arrays, text_array
 from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.event_types import DepositionSubmitted
@@ -96,7 +96,7 @@ def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
     metadata = [_storable(draft.metadata) for draft in drafts]
     columns = arrays(drafts, _COLUMNS, {"source_id", "submitted_by_id"})
     with transaction.atomic():
-        rows = query(_INSERT, **columns, metadata=text_array(metadata))
+        rows = prepared(_INSERT, **columns, metadata=text_array(metadata))
         ids = [id for (id,) in rows]
         publish_about(DepositionSubmitted, ids, cause_id=cause_id)
     return ids

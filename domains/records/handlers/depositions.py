@@ -8,7 +8,7 @@ from django.db import transaction
 from pydantic import BaseModel
 
 from tailrace.db import clock
-from tailrace.db.prepared import query
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.db.sql.plans import unindexed
 from tailrace.domains.records.depositions.deletion import DELETE_FILES
@@ -60,12 +60,12 @@ class ValidateDeposition(Handler):
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)
         ids = number_array(job_of)
-        rows = query(_READ, ids=ids)
+        rows = prepared(_READ, ids=ids)
         problems: dict[int, list[Problem]] = {
             id: errors for id, metadata in rows if (errors := problems_of(json.loads(metadata)))
         }
         with transaction.atomic():
-            written = query(
+            written = prepared(
                 _VALIDATE,
                 ids=ids,
                 invalid=number_array(problems),
@@ -105,7 +105,7 @@ class AutoApproveCuration(Handler):
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)
         with transaction.atomic():
-            rows = query(
+            rows = prepared(
                 _APPROVE,
                 ids=number_array(job_of),
                 all=settings.RECORDS_AUTO_APPROVE,
@@ -168,7 +168,7 @@ class PublishRecord(Handler):
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)
         with transaction.atomic():
-            rows = query(_PUBLISH, ids=number_array(job_of))
+            rows = prepared(_PUBLISH, ids=number_array(job_of))
             publish(
                 NewEvent(
                     RecordPublished,

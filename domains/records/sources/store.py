@@ -9,8 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from tailrace.db import clock
-from tailrace.db.prepared import query
-from tailrace.db.query import database_now, execute
+from tailrace.db.query import database_now, execute, prepared
 from tailrace.db.sql.arrays import text_array
 from tailrace.db.sql.plans import probe
 from tailrace.domains.records.depositions.submit import Draft, harvested_identifier, submit
@@ -83,7 +82,7 @@ def store_page(source: ReadSource, page: Page, cause_id: int | None) -> Stored:
     source's cursor has changed since the page was requested.
     """
     with transaction.atomic():
-        rows = query(
+        rows = prepared(
             _MOVE,
             id=source.id,
             url=source.url,
@@ -107,7 +106,7 @@ def record_error(source: ReadSource, error: str, restart_at: Cursor | None = Non
 
     `restart_at` is a new cursor for the next read; None: the cursor stays.
     """
-    rows = query(
+    rows = prepared(
         _FAIL,
         id=source.id,
         old=_json(source.cursor),
@@ -135,7 +134,7 @@ def changed_records(source: ReadSource, records: Sequence[HarvestedRecord]) -> l
     """
     now = database_now()
     names = [harvested_identifier(source.name, record.identifier) for record in records]
-    rows = query(_LATEST, identifiers=text_array(set(names)))
+    rows = prepared(_LATEST, identifiers=text_array(set(names)))
     latest = {name: (datestamp, digest, deleted) for name, datestamp, digest, deleted in rows}
     changed = []
     for name, record in zip(names, records, strict=True):

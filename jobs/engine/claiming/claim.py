@@ -16,8 +16,8 @@ import structlog
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
-from tailrace.db import clock, connections, prepared
-from tailrace.db.query import execute, several
+from tailrace.db import clock, connections
+from tailrace.db.query import execute, prepared, several
 from tailrace.jobs.engine.claiming import bookmarks, kinds
 from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
 from tailrace.jobs.engine.traces import spans
@@ -181,7 +181,7 @@ def _claim_without_lanes(handler: Handler, params: dict[str, Any]) -> Batch:
     bookmark = bookmarks.of_queue[handler.name]
     ages, began = bookmark.ages(), time.monotonic()
     kind = kinds.PLAIN if ages is None else kinds.plain_since(ages)
-    rows = prepared.query(kind.claim, **params, **kind.parameters)
+    rows = prepared(kind.claim, **params, **kind.parameters)
     batch = _batch(handler, params["worker"], rows)
     bookmark.scanned(time.monotonic() - began, full=ages is None)
     if not any(job.isolate for job in batch):  # other jobs are due before an isolated job
@@ -192,7 +192,7 @@ def _claim_without_lanes(handler: Handler, params: dict[str, Any]) -> Batch:
 def _claim_in_lanes(handler: Handler, kind: kinds.Kind, params: dict[str, Any]) -> Batch:
     """Claim due jobs along the lanes, beginning after the lane that this process served last."""
     last_lane = _last_lanes.get(handler.name, "")
-    rows = prepared.query(kind.claim, last_lane=last_lane, **params, **kind.parameters)
+    rows = prepared(kind.claim, last_lane=last_lane, **params, **kind.parameters)
     jobs = [row[1:] for row in rows if row[1] is not None]
     batch = _batch(handler, params["worker"], jobs)
     batch.stopped_at = rows[0][0]

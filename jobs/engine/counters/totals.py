@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tailrace.db import clock, connections
+from tailrace.db import connections
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.environment.conf import conf
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.counters.totals_sql import ADD as ADD
+from tailrace.jobs.engine.counters.totals_sql import RECORD
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.runtime.states import State
 
@@ -151,22 +153,6 @@ def _outcome(outcome: str, count: float = 1) -> list[float]:
     return [count if outcome == each else 0.0 for each in OUTCOMES]
 
 
-# Rows are locked in the order of the keys, so that two processes cannot deadlock. Each commit is
-# cheap, since the table is unlogged.
-ADD = """
-INSERT INTO tailrace_jobs_total AS t (metric, name, numbers)
-SELECT metric, name, numbers::float8[]
-FROM unnest(%(metrics)s::text[], %(names)s::text[], %(numbers)s::text[])
-  AS new (metric, name, numbers)
-ORDER BY metric, name
-ON CONFLICT (metric, name) DO UPDATE SET numbers = ARRAY(
-  SELECT coalesce(a, 0) + coalesce(b, 0)
-  FROM unnest(t.numbers, excluded.numbers) WITH ORDINALITY AS both_of (a, b, place)
-  ORDER BY place)
-"""
-"""Adds the counts of `params_to_write`."""
-
-
 def _params(counts: Mapping[Key, Sequence[float]]) -> dict[str, Any]:
     keys = sorted(counts)
     return {
@@ -187,18 +173,6 @@ def params_to_write() -> Iterator[dict[str, Any]]:
         raise
 
 
-_RECORD = f"""
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
-totals AS ({ADD})
-INSERT INTO tailrace_jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
-SELECT %(queue)s, date_trunc('minute', {clock.NOW}), %(completed)s, %(retried)s, %(failed)s,
-       %(busy_ms)s FROM quick
-ON CONFLICT (minute, queue) DO UPDATE SET
-  completed = t.completed + excluded.completed, retried = t.retried + excluded.retried,
-  failed = t.failed + excluded.failed, busy_ms = t.busy_ms + excluded.busy_ms
-"""
-
-
 def record(queue: str, tally: Counter[str], seconds: float) -> None:
     """Add to the statistics of the queue and minute, for the overview: the number of jobs that one
     drain settled, by state, and its duration. A crash may lose them.
@@ -215,9 +189,9 @@ def record(queue: str, tally: Counter[str], seconds: float) -> None:
     }
     if conf.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
         with params_to_write() as params:
-            execute(_RECORD, **statistics, **params)
+            execute(RECORD, **statistics, **params)
     else:
-        execute(_RECORD, **statistics, **_params({}))
+        execute(RECORD, **statistics, **_params({}))
         _writer.request([""])  # in case there is no other drain
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tailrace.db import prepared
+from tailrace.db.query import prepared
 from tailrace.jobs.engine.inserting import search_values
 from tailrace.jobs.engine.inserting.insert_sql import INSERT, INSERT_NEW
 from tailrace.jobs.engine.inserting.merging import insert_or_merge, insert_with_one_key, replaces
@@ -37,7 +37,7 @@ def _insert(jobs: Sequence[NewJob], *, new: bool) -> Inserted:
         return Inserted()
     keyed = [index for index, job in enumerate(jobs) if job.unique_key is not None]
     if not keyed:
-        rows = prepared.query(INSERT_NEW if new else INSERT, **columns_of(jobs))
+        rows = prepared(INSERT_NEW if new else INSERT, **columns_of(jobs))
         inserted = Inserted(ids=[id for (id,) in rows])
     elif len(keyed) == 1 and not replaces(jobs[keyed[0]].handler):
         inserted = insert_with_one_key(jobs, keyed[0])

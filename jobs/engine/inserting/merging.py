@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tailrace.db import connections, locks, prepared
+from tailrace.db import connections, locks
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
@@ -45,7 +46,7 @@ _uncounted: Counter[int] = Counter()
 def _query(statement: str, jobs: Sequence[NewJob], **params: Any) -> list[tuple[Any, ...]]:
     """Execute a statement that may wait for the unique keys of these jobs."""
     with locks.named(lambda: _description_of_keys(jobs)):
-        return prepared.query(statement, **columns_of(jobs), **params, **locks.params())
+        return prepared(statement, **columns_of(jobs), **params, **locks.params())
 
 
 def _description_of_keys(jobs: Sequence[NewJob]) -> str:
@@ -161,7 +162,7 @@ class _Merges:
 
     def finish(self) -> None:
         if self.rows:
-            prepared.query(INSERT, **columns_of(self.rows))
+            prepared(INSERT, **columns_of(self.rows))
         _count_on_commit(self.counted)
         if self.parents:
             dependents.release_on_commit(self.parents)
@@ -201,9 +202,7 @@ def _count_soon(ids: Sequence[int]) -> None:
 def _count(merges: Counter[int]) -> dict[int, int]:
     """Write these counts; return the counts of locked jobs, which are not written, for up to
     MAX_UNCOUNTED jobs."""
-    rows = prepared.query(
-        COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
-    )
+    rows = prepared(COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values()))
     return {id: merges[id] for (id,) in rows[:MAX_UNCOUNTED]}
 
 

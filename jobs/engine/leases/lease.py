@@ -35,7 +35,7 @@ SHOWN_JOBS = 20
 def watched(held: HeldClaim) -> Iterator[None]:
     """Watch this claim until the end of the block. The thread opens a connection only when it first
     needs the database, so not for short blocks. It continues after a database error."""
-    if connections.is_one():  # the thread would not see the claim
+    if connections.is_one.get():  # the thread would not see the claim
         yield
         return
     _watcher.add(held)

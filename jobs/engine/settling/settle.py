@@ -17,8 +17,8 @@ from django.db import (
     ProgrammingError,
 )
 
-from tailrace.db import clock, connections, prepared
-from tailrace.db.query import query
+from tailrace.db import clock, connections
+from tailrace.db.query import prepared, query
 from tailrace.db.sql.arrays import arrays
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.failures.record import count_settled
@@ -106,7 +106,7 @@ def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
         params = _params(others) | arrays(others, _OF_OUTCOMES, _NUMBERS)
         # IntegrityError: another job has just got the unique key that a job needs to be pending.
         errors = (*_CONNECTION_ERRORS, IntegrityError)
-        rows += _retried(lambda: prepared.query(SETTLE, **params), others, tries, errors)
+        rows += _retried(lambda: prepared(SETTLE, **params), others, tries, errors)
     return rows
 
 
@@ -119,7 +119,7 @@ def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
         table = table_of_today()
         if table is None:
             return []
-        rows: Rows = prepared.query(table.finish, attributes=table.attributes, **params)
+        rows: Rows = prepared(table.finish, attributes=table.attributes, **params)
         if len(rows) < len(verdicts):
             forget_table()
         return rows

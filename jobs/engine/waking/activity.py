@@ -7,6 +7,7 @@ seconds: a scan for the newest slice, from the end of the index, reads only the 
 """
 
 from tailrace.db import clock
+from tailrace.db.sql.plans import probe
 
 SLICE_SECONDS = 5
 
@@ -31,3 +32,57 @@ WHERE q.name = ANY(%(names)s) AND NOT EXISTS (SELECT 1 FROM {newest("q.name")} a
 ON CONFLICT DO NOTHING
 """
 """Creates the rows of these queues that are missing."""
+
+# Locked rows are passed over, so that a lock delays only the wake-up of its own queue, and locks
+# may be taken in any order. A crash of the database may lose the flag, so the commit need not wait
+# for the disk. The last SELECT reads the rows before the update. A queue without a row counts as a
+# queue whose row is locked.
+MARK = f"""
+WITH asleep AS MATERIALIZED (
+  SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+  WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL AND a.awake IS NOT TRUE
+),
+free AS MATERIALIZED (
+  SELECT a.name FROM asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")}
+  WHERE NOT a.awake FOR NO KEY UPDATE OF a SKIP LOCKED
+),
+marked AS (
+  UPDATE tailrace_jobs_queueactivity a
+  SET awake = true, awake_at = {clock.NOW}, resends = 0, slice = {SLICE}
+  FROM asleep
+  WHERE {same("a", "asleep")} AND a.name = ANY(ARRAY(SELECT name FROM free))
+    AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+  RETURNING a.name
+)
+SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM asleep
+"""
+"""Marks queues that are asleep as awake; returns their names, and whether each was marked."""
+
+# If another transaction has locked the row, the flag does not change and only the limits are read.
+# No job is missed: a waker that holds the lock sends a message afterwards; another drain that holds
+# it clears the flag and claims afterwards. If any other transaction holds it, the flag may stay set
+# although no message was sent; then the tick sends one. A crash of the database may lose the flag,
+# so the commit need not wait for the disk.
+_LIMITS = "q.paused_at IS NOT NULL, q.max_running, q.rate_limit"
+BEGIN = f"""
+WITH free AS MATERIALIZED (
+  SELECT seen.name, seen.slice
+  FROM {newest("%(name)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
+  FOR NO KEY UPDATE OF a SKIP LOCKED
+)
+UPDATE tailrace_jobs_queueactivity a
+SET awake = false, drained_at = {clock.NOW}, resends = 0, slice = {SLICE}
+FROM free JOIN tailrace_jobs_queue q ON {probe("q.name", "free.name")}
+WHERE {same("a", "free")} AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+RETURNING {_LIMITS}
+"""
+READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(name)s"
+
+# Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has
+# no workers.
+OTHERS_WAIT = f"""
+SELECT EXISTS (
+  SELECT 1 FROM tailrace_jobs_queue q, LATERAL {newest("q.name")} a
+  WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL
+    AND a.awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
+"""

@@ -14,11 +14,12 @@ from django.db import DatabaseError, InterfaceError
 from kombu import Queue as KombuQueue
 from kombu.exceptions import OperationalError
 
-from tailrace.db import clock, connections, prepared
+from tailrace.db import connections
+from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.counters import totals
-from tailrace.jobs.engine.waking.activity import SLICE, newest, same
+from tailrace.jobs.engine.waking.activity import MARK
 
 log = structlog.get_logger(__name__)
 
@@ -30,30 +31,6 @@ LOCKED_PAUSES = (0.05, 0.2)
 waker or a drain of the queue locks it for a shorter time."""
 UNMARKED_SECONDS = 0.5
 """In this time a process sends at most one message per queue without marking the queue."""
-
-# Locked rows are passed over, so that a lock delays only the wake-up of its own queue, and locks
-# may be taken in any order. A crash of the database may lose the flag, so the commit need not wait
-# for the disk. The last SELECT reads the rows before the update. A queue without a row counts as a
-# queue whose row is locked.
-_MARK = f"""
-WITH asleep AS MATERIALIZED (
-  SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
-  WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL AND a.awake IS NOT TRUE
-),
-free AS MATERIALIZED (
-  SELECT a.name FROM asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")}
-  WHERE NOT a.awake FOR NO KEY UPDATE OF a SKIP LOCKED
-),
-marked AS (
-  UPDATE tailrace_jobs_queueactivity a
-  SET awake = true, awake_at = {clock.NOW}, resends = 0, slice = {SLICE}
-  FROM asleep
-  WHERE {same("a", "asleep")} AND a.name = ANY(ARRAY(SELECT name FROM free))
-    AND set_config('synchronous_commit', 'off', true) IS NOT NULL
-  RETURNING a.name
-)
-SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM asleep
-"""
 
 
 def on_commit(names: Iterable[str]) -> None:
@@ -114,7 +91,7 @@ def wake(names: Iterable[str]) -> list[str]:
 def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
     now, and the queues whose rows are locked."""
-    rows = prepared.query(_MARK, names=sorted(names))
+    rows = prepared(MARK, names=sorted(names))
     return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
 
 

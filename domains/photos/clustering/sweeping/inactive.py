@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from tailrace.db import clock, prepared
+from tailrace.db import clock
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.figures import PAYLOAD_COLUMNS, payload
 from tailrace.domains.photos.event_types import GatheringFinalized
@@ -24,7 +25,7 @@ FOR UPDATE SKIP LOCKED
 
 def find_inactive_gatherings(limit: int) -> list[int]:
     """Lock the ACTIVE gatherings that are idle for PHOTOS_FINALIZE_AFTER_MINUTES; return ids."""
-    rows = prepared.query(_INACTIVE, limit=limit, after=settings.PHOTOS_FINALIZE_AFTER_MINUTES)
+    rows = prepared(_INACTIVE, limit=limit, after=settings.PHOTOS_FINALIZE_AFTER_MINUTES)
     return [id for (id,) in rows]
 
 
@@ -39,7 +40,7 @@ RETURNING {PAYLOAD_COLUMNS}
 def finalize_inactive_gatherings(ids: Sequence[int]) -> int:
     """Finalize the gatherings that are still inactive, publish the events; return how many."""
     with transaction.atomic():
-        rows = prepared.query(
+        rows = prepared(
             _FINALIZE, ids=number_array(ids), after=settings.PHOTOS_FINALIZE_AFTER_MINUTES
         )
         publish([GatheringFinalized.new_event(payload(row)) for row in sorted(rows)])

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from django.conf import settings
 from django.db import transaction
 
-from tailrace.db import clock, prepared
+from tailrace.db import clock
+from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.figures import write_figures
 from tailrace.domains.photos.clustering.rules import Cluster
@@ -58,7 +59,7 @@ def find_inconsistent_gatherings(limit: int) -> list[int]:
     """Return the ids of gatherings whose figures disagree with their photos."""
     grid = settings.PHOTOS_PLACE_GRID_M
     run = int(clock.now().timestamp() // settings.PHOTOS_SWEEP_SECONDS)
-    return [id for (id,) in prepared.query(_INCONSISTENT, limit=limit, run=run, grid=grid)]
+    return [id for (id,) in prepared(_INCONSISTENT, limit=limit, run=run, grid=grid)]
 
 
 _LOCK = """
@@ -81,7 +82,7 @@ def repair_gatherings(ids: Sequence[int]) -> int:
     A gathering that photos are joining, so that its row is locked, waits for the next sweep."""
     with transaction.atomic():
         locked = lock_gatherings(ids, skip_locked=True)
-        rows = prepared.query(_FIGURES, ids=number_array(locked)) if locked else []
+        rows = prepared(_FIGURES, ids=number_array(locked)) if locked else []
         clusters = [
             Cluster(id, count, (int(x), int(y), int(z)), first, last, (0, 0, 0), *placed)
             for id, count, x, y, z, first, last, *placed in rows
@@ -97,7 +98,7 @@ def repair_gatherings(ids: Sequence[int]) -> int:
 def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[int]:
     """Lock the rows of these gatherings in the order of their ids; return the locked ids."""
     sql = f"{_LOCK} SKIP LOCKED" if skip_locked else _LOCK
-    return [id for (id,) in prepared.query(sql, ids=number_array(sorted(ids)))]
+    return [id for (id,) in prepared(sql, ids=number_array(sorted(ids)))]
 
 
 _RELEASE = f"""
@@ -109,7 +110,7 @@ RETURNING id
 
 def _dissolve(ids: Sequence[int]) -> None:
     """Delete gatherings whose rows are locked, and requeue their photos."""
-    released = sorted(id for (id,) in prepared.query(_RELEASE, ids=number_array(ids)))
+    released = sorted(id for (id,) in prepared(_RELEASE, ids=number_array(ids)))
     Gathering.objects.filter(pk__in=ids).delete()
     publish(NewEvent(GatheringDissolved, {"gathering": id}) for id in ids)
     if released:

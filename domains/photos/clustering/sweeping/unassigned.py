@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from tailrace.db import clock, prepared
-from tailrace.db.query import query
+from tailrace.db import clock
+from tailrace.db.query import prepared, query
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER
 from tailrace.domains.photos.models import Photo
@@ -34,7 +34,7 @@ FOR UPDATE SKIP LOCKED
 
 def find_unassigned_photos(limit: int) -> list[int]:
     """Return the ids of up to `limit` photos whose next attempt is due."""
-    return [id for (id,) in prepared.query(_DUE, limit=limit)]
+    return [id for (id,) in prepared(_DUE, limit=limit)]
 
 
 # The waits double. The last attempt is at the end of the lookback; its batch gives the photo up.
@@ -56,7 +56,7 @@ def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
     """Enqueue a job for each new photo and schedule its next attempt; return how many photos. A
     photo whose job has not started yet gets no second job."""
     with transaction.atomic():
-        rows = prepared.query(
+        rows = prepared(
             _SCHEDULE_TRY,
             ids=number_array(ids),
             lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,

@@ -9,8 +9,7 @@ from operator import or_
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, Q, QuerySet
 
-from tailrace.db import prepared
-from tailrace.db.query import query
+from tailrace.db.query import prepared, query
 from tailrace.db.sql.arrays import number_array
 from tailrace.domains.records.models import KeywordEntry, Record
 from tailrace.domains.records.search.indexing.backends import LATE_FLUSH, IndexBackend
@@ -82,7 +81,7 @@ class KeywordIndex(IndexBackend):
 
     def index(self, records: Sequence[Record]) -> None:
         ids = [record.pk for record in records]
-        prepared.query(_INDEX, ids=number_array(ids), configurations=json.dumps(CONFIGURATION_OF))
+        prepared(_INDEX, ids=number_array(ids), configurations=json.dumps(CONFIGURATION_OF))
 
     def remove(self, ids: Collection[int]) -> None:
         KeywordEntry.objects.filter(record__in=ids).delete()

@@ -12,8 +12,7 @@ from django.conf import settings
 from django.db.models import F, FloatField, Func, QuerySet, Value
 from django.db.models.functions import Cast
 
-from tailrace.db import prepared
-from tailrace.db.query import query
+from tailrace.db.query import prepared, query
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.records.models import Record, VectorEntry
 from tailrace.domains.records.search.embeddings.loaded import configured
@@ -108,12 +107,12 @@ def text_of(record: Record) -> str:
 def _index(records: Sequence[Record], model: EmbeddingModel) -> None:
     key = {"model": model.key.name, "model_version": model.key.version}
     ids = number_array([record.pk for record in records])
-    known = dict(prepared.query(_INDEXED, ids=ids, **key))
+    known = dict(prepared(_INDEXED, ids=ids, **key))
     new = [record for record in records if known.get(record.pk, 0) < record.version]
     if not new:
         return
     vectors = model.encode([text_of(record) for record in new])
-    prepared.query(
+    prepared(
         _INDEX,
         ids=number_array([record.pk for record in new]),
         versions=number_array([record.version for record in new]),

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from tailrace.db import prepared
 from tailrace.db.connections import ENGINE, atomic, engine, timed_out
 from tailrace.db.engine_database import LOCK_SECONDS
-from tailrace.db.query import execute, query
+from tailrace.db.query import execute, prepared, query
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import registry
@@ -95,7 +94,8 @@ def test_events_and_jobs_over_few_sessions(pooler, clock) -> None:
     ran = Job.objects.exclude(state="skipped")  # the others were merged into one of these
     jobs = {name: ran.filter(handler=name).count() for name in names}
     assert jobs == {"test.log": 60, "test.family": 60, "test.keyed": 120, "test.debounced": 5}
-    assert set(ran.values_list("state", "claim_no")) == {("completed", 1)}
+    # On a busy machine, a drain hands jobs back that it did not begin: their claims count on.
+    assert set(ran.values_list("state", "attempt")) == {("completed", 1)}
     assert Effect.objects.count() == sum(jobs.values())
 
 
@@ -168,7 +168,7 @@ def test_limits_of_the_engine_hold_in_a_shared_session(one_session) -> None:
     with engine(), atomic():
         assert query(LIMITS) == [(f"{LOCK_SECONDS}s", "off")]
     with engine():
-        assert query(LIMITS) == prepared.query(LIMITS) == [(f"{LOCK_SECONDS}s", "off")]
+        assert query(LIMITS) == prepared(LIMITS) == [(f"{LOCK_SECONDS}s", "off")]
     assert query(LIMITS) == [("0", "on")]
 
 
