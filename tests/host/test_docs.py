@@ -53,7 +53,9 @@ def write(work: Path, before: str, text: str) -> None:
         file.write_text(file.read_text() + text)
     elif "to `urlpatterns`" in before:
         urls = file.read_text().replace("import path", "import include, path")
-        file.write_text(urls.replace("urlpatterns = [\n", f"urlpatterns = [\n{text}"))
+        lines = text.removesuffix("    # … your own …\n]\n")
+        assert lines != text
+        file.write_text(urls.replace("urlpatterns = [\n", lines))
     else:
         file.write_text(text)
 
