@@ -8,6 +8,7 @@ from django.db.models.signals import post_migrate
 
 from tailrace.db.engine_database import add_engine_database
 from tailrace.db.server import refuse_old
+from tailrace.environment.conf import on_platform
 from tailrace.environment.discovery import import_modules
 
 
@@ -38,7 +39,10 @@ class JobsConfig(AppConfig):
         from tailrace.jobs.engine import registry
         from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from tailrace.jobs.maintenance import sync_declared
+        from tailrace.jobs.runtime.logs import use_logging
 
+        if not on_platform():
+            use_logging()
         connection_created.connect(refuse_old, dispatch_uid="jobs.refuse_old")
         registry.discover()
         import_modules("invariants")
