@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.db.models.signals import post_migrate
 
 from tailrace.environment.discovery import import_modules
@@ -22,6 +23,10 @@ class JobsConfig(AppConfig):
         from tailrace.jobs.maintenance import sync_declared
 
         registry.discover()
+        if getattr(settings, "TASKS", None):
+            from tailrace.jobs.django_tasks import discovery
+
+            discovery.discover()
         import_modules("invariants")
         import_modules("retention")
         if any(isinstance(app, AdminConfig) for app in apps.get_app_configs()):

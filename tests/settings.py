@@ -3,7 +3,24 @@
 from tailrace.config import settings
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
-INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
+INSTALLED_APPS = [*settings.INSTALLED_APPS, "django_tasks", "tests.sandbox"]
+TASKS = {
+    "default": {
+        "BACKEND": "tailrace.jobs.django_tasks.Backend",
+        "QUEUES": ["default", "mails"],
+        "OPTIONS": {
+            "max_attempts": 3,
+            "backoff": [30, 60],
+            "tasks": {
+                "tests.sandbox.tasks.fail": {"max_attempts": 1},
+                "tests.sandbox.tasks.remind": {"lane": "user", "fair": True, "max_running": 5},
+                "tests.sandbox.tasks.exchange": {"concurrency": 3},
+                "tests.sandbox.helpers.helped": {},
+            },
+        },
+    },
+    "elsewhere": {"BACKEND": "django_tasks.backends.dummy.DummyBackend"},
+}
 
 # Keys and addresses of no use outside: the channels that need them reach people.
 VAPID_PRIVATE_KEY = "Hr6Zy3sIyc2qBnxQVD0nRkGNxk5zKq5DkB8ZoGdA2jI"
