@@ -99,12 +99,12 @@ class Backend(BaseTaskBackend):
                 yield f"contains options for {path!r}; there is no such task{known}"
                 continue
             yield from _unknown(options, registration.OPTIONS, f" for {path!r}")
-            lane, parameters = (
-                handler.lane_argument,
-                inspect.signature(handler.task.func).parameters,
-            )
-            if lane is not None and lane not in parameters:
-                yield f"has the lane {lane!r} for {path!r}, which has the arguments {[*parameters]}"
+            arguments = [*inspect.signature(handler.task.func).parameters]
+            if handler.lane_argument not in (None, *arguments):
+                yield (
+                    f"has the lane {handler.lane_argument!r} for {path!r}; it must be one of the"
+                    f" function's arguments: {', '.join(arguments)}"
+                )
 
 
 def _unknown(given: Mapping[str, Any], known: Sequence[str], where: str = "") -> Iterator[str]:
