@@ -1,9 +1,12 @@
 """The project's own settings, and an app with event types and handlers for the tests."""
 
+from importlib.util import find_spec
+
 from tailrace.config import settings
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
-INSTALLED_APPS = [*settings.INSTALLED_APPS, "django_tasks", "tests.sandbox"]
+INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
+TASKS_OF_DJANGO = "django_tasks" if find_spec("django.tasks") is None else "django.tasks"
 TASKS = {
     "default": {
         "BACKEND": "tailrace.jobs.django_tasks.Backend",
@@ -19,7 +22,7 @@ TASKS = {
             },
         },
     },
-    "elsewhere": {"BACKEND": "django_tasks.backends.dummy.DummyBackend"},
+    "elsewhere": {"BACKEND": f"{TASKS_OF_DJANGO}.backends.dummy.DummyBackend"},
 }
 
 # Keys and addresses of no use outside: the channels that need them reach people.

@@ -93,4 +93,4 @@ def _as_json(returned: Any) -> Any:
     try:
         return normalize_json(returned)
     except (TypeError, ValueError) as error:
-        raise NotJson(f"the return value is not JSON: {error}") from error
+        raise NotJson(f"the return value is not JSON serializable: {error}") from error

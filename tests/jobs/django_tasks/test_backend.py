@@ -156,7 +156,7 @@ def test_a_task_whose_return_value_is_not_json_fails_at_once(returned, run_jobs)
     run_jobs()
     result.refresh()
     assert (result.status, result.errors[0].exception_class) == ("FAILED", TypeError)
-    assert "the return value is not JSON: Unsupported" in result.errors[0].traceback
+    assert "the return value is not JSON serializable: Unsupported" in result.errors[0].traceback
 
 
 def test_a_return_value_that_is_too_large_is_left_out_with_the_reason(run_jobs) -> None:
