@@ -36,7 +36,8 @@ def run(servers: Servers, short: bool) -> list[Row]:
 
 
 def targets(rows: Sequence[Row]) -> list[Target]:
-    """How many times faster tasks run than with django-tasks-db's workers."""    ours, theirs = (find(rows, side, RUN) for side in SIDES)
+    """How many times faster tasks run than with django-tasks-db's workers."""
+    ours, theirs = (find(rows, side, RUN) for side in SIDES)
     return [Target("@task, a backlog run, against django-tasks-db", ours / (theirs or 1), 10)]
 
 

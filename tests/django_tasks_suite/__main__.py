@@ -1,6 +1,7 @@
 """Download the suites, adapt them to our backend, and run them: once with the package django-tasks
 on the installed Django, and once with Django 6's own framework, from its source distribution."""
 
+import argparse
 import os
 import re
 import subprocess
@@ -76,6 +77,7 @@ def run(target: Path, *path: Path) -> int:
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="django-tasks-suite", description=__doc__).parse_args()
     download()
     [django] = FOLDER.glob("django-6*/")
     adapt(FOLDER / "of_package", package=True)
