@@ -2,8 +2,12 @@ from pathlib import Path
 from types import ModuleType
 
 from django.apps import AppConfig, apps
+<<<<<<< HEAD
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
+=======
+from django.conf import settings
+>>>>>>> f-tasks
 from django.db.models.signals import post_migrate
 
 from tailrace.db.engine_database import add_engine_database
@@ -45,6 +49,10 @@ class JobsConfig(AppConfig):
             use_logging()
         connection_created.connect(refuse_old, dispatch_uid="jobs.refuse_old")
         registry.discover()
+        if getattr(settings, "TASKS", None):
+            from tailrace.jobs.django_tasks import discovery
+
+            discovery.discover()
         import_modules("invariants")
         import_modules("retention")
         if any(isinstance(app, AdminConfig) for app in apps.get_app_configs()):
