@@ -6,6 +6,7 @@ class EventsConfig(AppConfig):
 
     name = "tailrace.events"
     label = "tailrace_events"
+    verbose_name = "Tailrace events"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -21,6 +21,7 @@ class JobsConfig(AppConfig):
 
     name = "tailrace.jobs"
     label = "tailrace_jobs"
+    verbose_name = "Tailrace jobs"
     path = str(Path(__file__).parent / "platform" / "pages")  # of templates and static files
     default_auto_field = "django.db.models.BigAutoField"
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
+from django.contrib.auth import get_user_model
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.db import Error as DatabaseError
 
@@ -22,7 +24,6 @@ from tailrace.events.readers import NOBODY, UNDECIDED, Readers
 log = structlog.get_logger(__name__)
 
 VIEW_HIDDEN = "tailrace_events.view_hidden"
-_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 FindReaders = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
 
@@ -57,8 +58,11 @@ def logins_in(events: Iterable[Any], field: str) -> dict[int, str]:
     """Return the login of the user whose id is in this field of the payload, by event id; "" if the
     field or the user is missing. Users are looked up by id, since logins change."""
     user_of = {event.id: event.raw_payload.get(field) for event in events}
-    users = User.objects.filter(pk__in={user for user in user_of.values() if user})
-    names = dict(users.values_list("pk", "username"))
+    model = get_user_model()
+    users = model._default_manager.filter(pk__in={user for user in user_of.values() if user})
+    rows = users.values_list("pk", model.USERNAME_FIELD)
+    # In JSON, a UUID is text.
+    names = {id if isinstance(id, int) else str(id): login for id, login in rows}
     return {id: names.get(user, "") for id, user in user_of.items()}
 
 
@@ -99,7 +103,7 @@ def admits(readers: Readers | None, user: User | None, group: Group | None = Non
     if user is None:
         return group is not None and group.name in readers.groups
     return (
-        (user.is_active and user.username in readers.users)
+        (user.is_active and user.get_username() in readers.users)
         or bool(readers.groups and readers.groups & _group_names(user))
         or user.has_perm(VIEW_HIDDEN)
     )
@@ -116,8 +120,8 @@ def _group_names(user: User) -> frozenset[str]:
 
 def logins_with(permission: str) -> list[str]:
     """Return the logins of the active users who have the permission, superusers included."""
-    users = User.objects.with_perm(permission, backend=_BACKEND)
-    return list(users.values_list("username", flat=True))
+    users = ModelBackend().with_perm(permission)
+    return list(users.values_list(get_user_model().USERNAME_FIELD, flat=True))
 
 
 def hidden_from(user: User, ids: Iterable[int | None]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Template filters for durations, times, sizes and counts."""
+"""Template filters for durations, times, sizes and counts, and links to the admin."""
 
 from django import template
 
@@ -13,6 +13,7 @@ from tailrace.jobs.platform.inspection.display.formatting import (
     timestamp,
     when,
 )
+from tailrace.jobs.platform.pages.admin_links import admin_address
 
 register = template.Library()
 register.filter("ago", ago)
@@ -24,6 +25,7 @@ register.filter("size", size)
 register.filter("timestamp", timestamp)
 register.filter("when", when)
 register.filter("state_label", state_label)
+register.simple_tag(admin_address)
 
 
 @register.filter

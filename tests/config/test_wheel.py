@@ -28,7 +28,6 @@ NOT_OF_THE_CORE = (
 )
 NEEDS_MORE = {
     "tailrace.jobs.django_tasks": "django_tasks",
-    "tailrace.jobs.platform.admin": "unfold",
     "tailrace.jobs.testing.fixtures": "pytest",
     "tailrace.net.encryption": "cryptography",
     "tailrace.net.http_client": "httpcore",

@@ -7,18 +7,19 @@ from typing import Any, NamedTuple
 from django.contrib.admin import FieldListFilter
 from django.contrib.admin.utils import get_fields_from_path
 from django.db.models import QuerySet
+from django.forms import Media
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.text import capfirst
-from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
+from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.lists.several import counted_first
 
 DELETE = "delete_selected"
 """Django's own action, which has a confirmation page of its own."""
 
 
-class ModelAdmin(UnfoldModelAdmin):
+class ModelAdmin(theme.ModelAdmin):
     """Read-only fields are shown as a list; an action on several rows is confirmed first.
 
     By default Django accepts lookups of any column in a query string, so that users can guess the
@@ -87,8 +88,15 @@ class ModelAdmin(UnfoldModelAdmin):
         context = self.page_context(request, object_id) | (extra_context or {})
         return super().change_view(request, object_id, form_url, context)
 
-    change_form_template: Any = "tailrace/jobs/admin/detail.html"
+    change_form_template: Any = theme.template("detail")
     add_form_template: Any = "admin/change_form.html"
+    change_list_template: Any = None if theme.HAS_UNFOLD else theme.template("list")
+    list_before_template: Any = None
+
+    @property
+    def media(self) -> Media:
+        media: Media = super().media + theme.media
+        return media
 
     def render_change_form(
         self,

@@ -3,7 +3,6 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.decorators import action
 
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
@@ -33,7 +32,7 @@ class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
     def has_close_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("tailrace_jobs.close_breaker")
 
-    @action(description="Close, and send again now", permissions=["close"])
+    @admin.action(description="Close, and send again now", permissions=["close"])
     def close(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:
         rows = list(queryset)
         for row in rows:

@@ -9,7 +9,6 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
-from unfold.decorators import display
 
 from tailrace.db.row_ids import row_id
 from tailrace.events.models import Event
@@ -21,6 +20,7 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.chain import chain_of
 from tailrace.jobs.platform.inspection.details.event_states import (

@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -14,13 +16,6 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from unfold.decorators import display
-from unfold.views import ChangeList
-from unfold.widgets import (
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-)
 
 from tailrace.db import clock
 from tailrace.jobs.models import FailureGroup, Job, Replay
@@ -28,6 +23,7 @@ from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
+from tailrace.jobs.platform.admin.theme import Select, Textarea, TextInput, display
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.failures import (
     MAX_COUNTED,
@@ -60,7 +56,7 @@ class FailureChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
+        groups: list[Any] = list(self.result_list)
         complete(visibility.user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
         if not self.params:  # else the page offers to show all rows, although it does
@@ -124,20 +120,27 @@ class FailedFilter(filters.ChoiceFilter):
         return queryset.filter(Exists(Job.objects.failed().filter(failure_group=OuterRef("pk"))))
 
 
+def _assignees(assignee: Any) -> QuerySet[Any]:
+    """Return the active staff, and the assignee in any case. In another project, both may be
+    properties of its user model instead of fields: then all users may look after a failure."""
+    model = get_user_model()
+    fields = {field.name for field in model._meta.fields}
+    staff = {name: True for name in ("is_staff", "is_active") if name in fields}
+    users = model._default_manager.filter(**staff).order_by(model.USERNAME_FIELD)
+    ids = [*users.values_list("pk", flat=True)[:MAX_STAFF], assignee]
+    return model._default_manager.filter(pk__in=[id for id in ids if id is not None])
+
+
 class FailureForm(forms.ModelForm):
     silenced_until = forms.DateTimeField(
         required=False,
         label="Silence until (UTC)",
         help_text="Until then, failures of this group are logged and counted separately, without"
         " alerts.",
-        widget=UnfoldAdminTextInputWidget(
-            {"placeholder": "2026-12-24 18:00", "autocomplete": "off"}
-        ),
+        widget=TextInput({"placeholder": "2026-12-24 18:00", "autocomplete": "off"}),
         error_messages={"invalid": "Enter a time in UTC, such as 2026-12-24 18:00."},
     )
-    note = forms.CharField(
-        required=False, max_length=4000, widget=UnfoldAdminTextareaWidget({"rows": 4})
-    )
+    note = forms.CharField(required=False, max_length=4000, widget=Textarea({"rows": 4}))
 
     class Meta:
         model = FailureGroup
@@ -146,14 +149,10 @@ class FailureForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "assignee" in self.fields:
-            staff = User.objects.filter(is_staff=True, is_active=True).order_by("username")
-            names = [("", "nobody"), *staff.values_list("pk", "username")[:MAX_STAFF]]
-            if (own := self.instance.assignee) and own.pk not in dict(names):
-                names.append((own.pk, own.username))
             self.fields["assignee"] = forms.ModelChoiceField(
-                User.objects.filter(pk__in=[pk for pk, _name in names if pk]),
+                _assignees(self.instance.assignee_id),
                 required=False,
-                widget=UnfoldAdminSelectWidget(),
+                widget=Select(),
                 empty_label="nobody",
             )
 
@@ -238,7 +237,7 @@ class FailureAdmin(ModelAdmin):
 
     @display(description="assigned to")
     def who(self, group: FailureGroup) -> str:
-        name = group.assignee.username if group.assignee else "–"
+        name = group.assignee.get_username() if group.assignee else "–"
         if group.silenced_until and group.silenced_until > clock.now():
             return f"{name}, silenced until {timestamp(group.silenced_until)}"
         return name

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
-from unfold.decorators import action, display
 
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import batches
@@ -21,6 +20,7 @@ from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyA
 from tailrace.jobs.platform.admin.lists.several import is_across
 from tailrace.jobs.platform.admin.pages.job import live_view, page_of, reschedule_view
 from tailrace.jobs.platform.admin.pages.job_log import log_view
+from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import state_label, timestamp
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans, search
 from tailrace.jobs.platform.inspection.search.terms import NAMES, InvalidSearch, Terms, parse
@@ -147,15 +147,15 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def has_replay_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(batches.PERMISSION)
 
-    @action(description="Retry now", permissions=["replay"])
+    @admin.action(description="Retry now", permissions=["replay"])
     def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         return self._apply(request, "retry", queryset)
 
-    @action(description="Cancel", permissions=["replay"])
+    @admin.action(description="Cancel", permissions=["replay"])
     def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         return self._apply(request, "cancel", queryset)
 
-    @action(description="Replay, with all attempts again", permissions=["replay"])
+    @admin.action(description="Replay, with all attempts again", permissions=["replay"])
     def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         return self._apply(request, "replay", queryset)
 
@@ -185,7 +185,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             self.route("<int:id>/log/", require_safe(log_view), "log"),
             self.route("<int:id>/reschedule/", require_POST(reschedule_view), "reschedule"),
             self.route("all/<str:name>/", bulk.all_matching, "all", job_admin=self),
-            path("replays/<int:id>/", replay_page, name="tailrace_jobs_replay"),
+            path(
+                "replays/<int:id>/", replay_page, {"site": self.admin_site}, "tailrace_jobs_replay"
+            ),
             *super().get_urls(),
         ]
 

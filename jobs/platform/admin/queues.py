@@ -5,14 +5,13 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
+from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
-from unfold.decorators import action, display
-from unfold.views import ChangeList
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
@@ -25,6 +24,7 @@ from tailrace.jobs.platform.admin.lists.pagination import ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.jobs.platform.admin.pages.queue import page_of, running_view
 from tailrace.jobs.platform.admin.pages.run_now import may_run, run_now
+from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import capped, duration, timestamp
 from tailrace.jobs.platform.inspection.queue_states import (
     PAUSED,
@@ -165,11 +165,11 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     # Actions and buttons
 
-    @action(description="Pause", permissions=["pause"])
+    @admin.action(description="Pause", permissions=["pause"])
     def pause_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
         self._operate(request, "pause", list(queryset.values_list("name", flat=True)))
 
-    @action(description="Resume", permissions=["pause"])
+    @admin.action(description="Resume", permissions=["pause"])
     def resume_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
         self._operate(request, "resume", list(queryset.values_list("name", flat=True)))
 
@@ -187,7 +187,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def get_urls(self) -> list[Any]:
         operate = require_POST(self.operate_view)
         return [
-            self.route("<str:queue>/run/", run_now, "run"),
+            self.route("<str:queue>/run/", run_now, "run", site=self.admin_site),
             self.route("<str:queue>/running/", require_safe(running_view), "running"),
             *(self.route(f"<str:queue>/{x}/", operate, x, action=x) for x in OPERATIONS),
             *super().get_urls(),

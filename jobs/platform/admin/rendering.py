@@ -7,10 +7,10 @@ from typing import Any
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job
+from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import (
     timestamp as timestamp,  # for domains, too
 )

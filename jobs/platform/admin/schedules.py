@@ -7,8 +7,6 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from pydantic import ValidationError as InvalidPayload
-from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from tailrace.db.query import database_now, query
 from tailrace.db.row_ids import row_id
@@ -19,6 +17,7 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.theme import Select, TextInput, display
 from tailrace.jobs.platform.inspection.display.formatting import ago, duration
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.runtime import payloads
@@ -44,13 +43,12 @@ class ScheduleForm(forms.ModelForm):
         if "spread" in self.fields:
             self.fields["spread"].required = False
         for name in {"name", "routing_key", "cron", "time_zone"} & self.fields.keys():
-            self.fields[name].widget = UnfoldAdminTextInputWidget()
+            self.fields[name].widget = TextInput()
         if "handler" in self.fields:
             known = sorted({*registry.all_handlers(), self.instance.handler} - {""})
             names = [(name, name) for name in known]
-            self.fields["handler"] = forms.ChoiceField(
-                choices=names, widget=UnfoldAdminSelectWidget(choices=names)
-            )
+            widget = Select(choices=names)
+            self.fields["handler"] = forms.ChoiceField(choices=names, widget=widget)
 
     def clean_spread(self) -> float:
         return self.cleaned_data["spread"] or 0.0

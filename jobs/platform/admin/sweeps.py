@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin
-from unfold.decorators import display
 
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import SweepRun
@@ -11,6 +10,7 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import duration
 
 InvariantFilter = filters.column_filter(

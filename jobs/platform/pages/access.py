@@ -4,10 +4,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
+
+from tailrace.jobs.platform.pages.admin_links import admin_address
 
 
 def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -20,7 +23,9 @@ def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             # The session ended while the page polled: reload it.
             return HttpResponse(status=401, headers={"HX-Refresh": "true"})
         if not request.user.is_authenticated:
-            return redirect_to_login(request.get_full_path())
+            own = settings.is_overridden("LOGIN_URL")
+            login = None if own else admin_address("login") or None
+            return redirect_to_login(request.get_full_path(), login)
         if not request.user.is_staff:
             raise PermissionDenied("only staff may see the overview")
         return view(request, *args, **kwargs)

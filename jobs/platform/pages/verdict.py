@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.urls import reverse
 
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.platform.pages.admin_links import admin_address
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:
@@ -35,15 +35,20 @@ def _shown(request: HttpRequest, number: int, cause: Cause) -> dict[str, Any]:
         "cause": cause,
         "private": cause.private if check is None or _permits(request, check.permission) else "",
         "button": check.button if check and cause.subject and may_mend(request, check) else "",
-        "link": cause.link and _permits(request, cause.link.permission)
-        and {"label": cause.link.label, "address": _address(cause.link)},
-    }  # fmt: skip
+        "link": _link(request, cause.link),
+    }
 
 
 def _permits(request: HttpRequest, permission: str) -> bool:
     return not permission or request.user.has_perm(permission)
 
 
-def _address(link: Link) -> str:
-    args = [quote(arg) for arg in link.args] if link.view.startswith("admin:") else link.args
-    return reverse(link.view, args=args)
+def _link(request: HttpRequest, link: Link | None) -> dict[str, str] | None:
+    """Return the label and the address of the page, if the user may open it and there is one."""
+    if link is None or not _permits(request, link.permission):
+        return None
+    site, _, view = link.view.partition(":")
+    address = (
+        admin_address(view, *link.args) if site == "admin" else reverse(link.view, args=link.args)
+    )
+    return {"label": link.label, "address": address} if address else None

@@ -11,6 +11,7 @@ from tailrace.db import clock
 from tailrace.jobs.maintenance.workers.code_version import code_version
 from tailrace.jobs.platform.inspection.queues.other_code import workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool, pools
+from tailrace.jobs.platform.inspection.verdict.cause import worker_command
 from tailrace.jobs.platform.pages.access import for_staff
 
 MAX_WORKERS = 100
@@ -37,6 +38,7 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
         "same_name": [name for name, count in names.items() if count > 1],
         "newer": newer,
         "code": code,
+        "worker_command": worker_command(),
         "at": clock.now(),
     }
     return render(request, template, context)

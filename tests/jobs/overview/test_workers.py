@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from tailrace.jobs.models import Pulse
+from tailrace.jobs.platform.inspection.verdict.cause import worker_command
 from tests.jobs import operators
 from tests.kit import ROOT
 
@@ -88,11 +89,11 @@ def test_the_cost_does_not_depend_on_the_workers(ada: Client) -> None:
 def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
     """Celery's own name for a worker is the same for all of a machine."""
     texts = [ROOT / "README.md", ROOT / "config/devserver/Procfile", *(ROOT / "docs").rglob("*.md")]
-    texts += [path for path in (ROOT / "jobs").rglob("*") if path.suffix in (".py", ".html")]
     commands = [
         (path.name, command)
         for path in texts
         for command in re.findall(r"celery -A tailrace.config worker[^`<\n]*", path.read_text())
     ]
-    assert {name for name, _command in commands} >= {"README.md", "Procfile", "workers_now.html"}
+    assert {name for name, _command in commands} >= {"README.md", "Procfile"}
+    commands.append(("cause.py", worker_command()))
     assert [each for each in commands if not re.search(r" -n \S+@%h", each[1])] == []

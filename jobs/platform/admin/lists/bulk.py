@@ -3,10 +3,11 @@
 from functools import partial
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
+from django.contrib.admin import AdminSite
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from tailrace.db.connections import timed_out
@@ -16,6 +17,7 @@ from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
 from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.lists.several import in_words
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS
@@ -53,7 +55,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
             raise
         messages.warning(request, TOO_SLOW)
         return redirect(back)
-    return _show_preview(request, action, shown, what, back)
+    return _show_preview(job_admin.admin_site, request, action, shown, what, back)
 
 
 def filters_as_text(params: dict[str, Any]) -> str:
@@ -82,14 +84,18 @@ def done(
 
 
 def _show_preview(
-    request: HttpRequest, action: batches.JobAction, shown: Preview, what: str, back: str
+    site: AdminSite,
+    request: HttpRequest,
+    action: batches.JobAction,
+    shown: Preview,
+    what: str,
+    back: str,
 ) -> HttpResponse:
     rows = Job.objects.filter(pk__in=shown.sample).defer("payload", "result").order_by("-pk")
     sample = list(rows)
     visibility.mask_jobs(visibility.user_of(request), sample)
     count = f"more than {batches.MAX_JOBS:,}" if shown.more else f"{shown.jobs:,}"
     context = {
-        **admin.site.each_context(request),
         "title": f"{action.title}: {count} job{'' if count == '1' else 's'}",
         "opts": Job._meta,
         "action": action,
@@ -100,10 +106,10 @@ def _show_preview(
         "what": what,
         "back": back,
     }
-    return render(request, "tailrace/jobs/admin/bulk.html", context)
+    return theme.page(site, request, "tailrace/jobs/admin/bulk.html", context)
 
 
-def replay_page(request: HttpRequest, id: int) -> HttpResponse:
+def replay_page(request: HttpRequest, id: int, site: AdminSite) -> HttpResponse:
     """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
     visibility.require(request, visibility.VIEW_JOB, batches.PERMISSION)
     replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
@@ -121,11 +127,10 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
         return redirect("admin:tailrace_jobs_replay", id)
     jobs, not_begun = begun(replay)
     context = {
-        **admin.site.each_context(request),
         "title": f"Replay {id}",
         "opts": Job._meta,
         "replay": replay,
         "kept": jobs,
         "not_begun": not_begun,
     }
-    return render(request, "tailrace/jobs/admin/replay.html", context)
+    return theme.page(site, request, "tailrace/jobs/admin/replay.html", context)

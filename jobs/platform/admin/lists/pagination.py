@@ -6,10 +6,9 @@
 from types import SimpleNamespace
 from typing import Any
 
-from django.contrib.admin.views.main import PAGE_VAR
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from unfold.views import ChangeList
 
 from tailrace.jobs.platform.inspection.queues import stats
 
@@ -19,6 +18,15 @@ WINDOW = 10_000
 REFILL = 500
 """Rows that are read at once to fill a page after some rows were left out."""
 
+
+class Uncounted(int):
+    """A number of rows that is only shown as text: "Select all matching jobs". It is an int for
+    the plural forms of translations."""
+
+    def __str__(self) -> str:
+        return "matching"
+
+
 Page = tuple[list[Any], int | None]
 """The rows, and the id after which the next page starts (None on the last page)."""
 
@@ -26,6 +34,7 @@ Page = tuple[list[Any], int | None]
 class KeysetChangeList(ChangeList):
     """A change list in the order of ids, without counts and page numbers."""
 
+    model_admin: Any
     older_url: str = ""
     newer_url: str = ""
     looked_at: int = 0
@@ -33,7 +42,7 @@ class KeysetChangeList(ChangeList):
     """Whether there are more rows than were read."""
     estimate: int | None = None
 
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return ["-pk"]
 
     def get_results(self, request: HttpRequest) -> None:
@@ -96,8 +105,8 @@ class KeysetChangeList(ChangeList):
         """Set what Django's change list computes from counts."""
         more = self.older_url or self.newer_url
         self.result_list = rows
-        # Only shown as text: "Select all matching jobs".
-        self.result_count = self.full_result_count = "matching" if more else len(rows)
+        count = Uncounted(WINDOW) if more else len(rows)
+        self.result_count = self.full_result_count = count
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = True
         template = "tailrace/jobs/admin/lists/pager.html"

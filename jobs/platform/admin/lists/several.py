@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+
+from tailrace.jobs.platform.admin import theme
 
 MOST, SHOWN = 10_000, 20
 """The maximum number of rows of one action, and of rows that the page lists."""
@@ -69,7 +70,6 @@ def _show(
     number = f"{count:,}"
     values = ((k, v) for k in request.POST for v in request.POST.getlist(k))
     context = {
-        **admin.site.each_context(request),
         "title": f"{title}: {number} {opts.verbose_name_plural}",
         "opts": opts,
         "action_title": title,
@@ -83,4 +83,5 @@ def _show(
         "confirmed": (CONFIRMED, count),
         "back": request.get_full_path(),
     }
-    return render(request, "tailrace/jobs/admin/several.html", context)
+    site = model_admin.admin_site
+    return theme.page(site, request, "tailrace/jobs/admin/several.html", context)

@@ -9,12 +9,8 @@ from django import forms
 from django.utils.html import escape
 from pydantic import BaseModel
 from pydantic.errors import PydanticInvalidForJsonSchema
-from unfold.widgets import (
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanWidget,
-)
+
+from tailrace.jobs.platform.admin.theme import Checkbox, Select, Textarea, TextInput
 
 Schema = Mapping[str, Any]
 WHOLE = "payload"
@@ -87,7 +83,7 @@ def _of_type(schema: Schema, required: bool) -> forms.Field:
         case {"enum": [*values]}:
             return _choice_field(values, required)
         case {"type": "boolean"} if required or isinstance(schema.get("default"), bool):
-            return forms.BooleanField(required=False, widget=UnfoldBooleanWidget())
+            return forms.BooleanField(required=False, widget=Checkbox())
         case {"type": "boolean"}:
             return _choice_field([True, False], required)
         case {"type": "integer"}:
@@ -100,15 +96,15 @@ def _of_type(schema: Schema, required: bool) -> forms.Field:
             widget = _input("text", placeholder="2026-10-01T12:00:00Z")
             return forms.CharField(required=required, widget=widget)
         case {"type": "string"} if schema.get("maxLength", 0) > LONG:
-            widget = UnfoldAdminTextareaWidget({"rows": 4})
+            widget = Textarea({"rows": 4})
             return forms.CharField(required=required, strip=False, widget=widget)
         case {"type": "string"}:
             return forms.CharField(required=required, strip=False, widget=_input("text"))
     return _json_field(schema, required)
 
 
-def _input(kind: str, **attributes: str) -> UnfoldAdminTextInputWidget:
-    widget = UnfoldAdminTextInputWidget(attributes)
+def _input(kind: str, **attributes: str) -> forms.Widget:
+    widget: forms.TextInput = TextInput(attributes)
     widget.input_type = kind
     return widget
 
@@ -122,7 +118,7 @@ def _choice_field(values: list[Any], required: bool) -> forms.Field:
         coerce=json.loads,
         empty_value=None,
         required=required,
-        widget=UnfoldAdminSelectWidget(choices=choices),
+        widget=Select(choices=choices),
     )
 
 
@@ -132,9 +128,7 @@ def _label(value: Any) -> str:
 
 def _json_field(schema: Schema, required: bool) -> forms.Field:
     """Return a field for JSON; an empty list or object is a value."""
-    field = forms.JSONField(
-        required=required, widget=UnfoldAdminTextareaWidget({"rows": 4, "spellcheck": "false"})
-    )
+    field = forms.JSONField(required=required, widget=Textarea({"rows": 4, "spellcheck": "false"}))
     field.empty_values = [None, ""]
     field.initial = schema.get("default")
     return field

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from tailrace.db.row_ids import row_id
 from tailrace.environment.suggest import did_you_mean
@@ -19,6 +19,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import Blocked
 from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.pages import payload_fields
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, user_of
 from tailrace.jobs.platform.requests import errors, request_keys
@@ -46,20 +47,20 @@ class RunNowForm(forms.Form):
         required=False,
         empty_value=None,
         help_text="If a job with this key has not started yet, the new job is merged into it.",
-        widget=UnfoldAdminTextInputWidget(),
+        widget=theme.TextInput(),
     )
-    lane = forms.CharField(required=False, widget=UnfoldAdminTextInputWidget())
+    lane = forms.CharField(required=False, widget=theme.TextInput())
 
     def __init__(
         self, handler: Handler, *args: Any, copy_of: Job | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.handler, self.copy_of = handler, copy_of
-        self.fields["due_at"].widget.attrs["class"] = UnfoldAdminTextInputWidget().attrs["class"]
+        self.fields["due_at"].widget.attrs["class"] = theme.TextInput().attrs["class"]
         priorities = [("", f"{handler.priority}, the handler's default")]
         priorities += [(str(number), str(number)) for number in range(LOWEST_PRIORITY + 1)]
         priority: Any = self.fields["priority"]
-        priority.widget = UnfoldAdminSelectWidget()
+        priority.widget = theme.Select()
         priority.choices = priorities
         if handler.Payload is not None:
             self.fields.update(payload_fields.fields_of(strict_model(handler.Payload)))
@@ -113,7 +114,7 @@ def _is_of_payload(name: str) -> bool:
     return name == payload_fields.WHOLE or name.startswith(payload_fields.PREFIX)
 
 
-def run_now(request: HttpRequest, queue: str) -> HttpResponse:
+def run_now(request: HttpRequest, queue: str, site: AdminSite) -> HttpResponse:
     """Show the form of a handler; on POST, create the job and redirect to its page."""
     copy_of = _copied(request, queue)
     handler = registry.get(queue) if copy_of else _or_status(handler_for, request, queue)
@@ -128,18 +129,18 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
             return redirect("admin:tailrace_jobs_job_change", requested.id)
         return redirect("admin:tailrace_jobs_queue_run", handler.name)
     context = {
-        **admin.site.each_context(request),
         "title": f"Run job {copy_of.pk} again" if copy_of else f"Run {handler.name} now",
         "copy_of": copy_of,
         "opts": Queue._meta,
         "handler": handler,
         "form": form,
+        "field_template": theme.FIELD,
         "key_name": KEY,
         "key": secrets.token_urlsafe(16),
         "queue_url": reverse("admin:tailrace_jobs_queue_change", args=[handler.name]),
     }
     status = 422 if form.is_bound else 200
-    return render(request, "tailrace/jobs/admin/run_now.html", context, status=status)
+    return theme.page(site, request, theme.template("run_now"), context, status)
 
 
 def may_run(request: HttpRequest, name: str) -> bool:

@@ -5,8 +5,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
+from tailrace.environment.conf import PLATFORM, on_platform
 from tailrace.jobs.platform.inspection.queues import pools, stats
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool
 from tailrace.jobs.platform.inspection.queues.unserved import (
@@ -30,6 +32,13 @@ def admin_link(label: str, page: str, *args: str | int) -> Link:
     """Return a link to a page of the admin of jobs, such as `queue_change`."""
     permission = f"tailrace_jobs.view_{page.partition('_')[0]}"
     return Link(label, f"admin:tailrace_jobs_{page}", args, permission)
+
+
+def worker_command(name: str = "worker1@%h") -> str:
+    """Return a shell command that starts a worker with this name. In another project, its Celery
+    application is expected in the package of its settings."""
+    app = PLATFORM if on_platform() else str(settings.SETTINGS_MODULE).partition(".")[0]
+    return f"celery -A {app} worker -n {name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,13 @@ from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.display.formatting import count, duration, when
 from tailrace.jobs.platform.inspection.queues.pools import BUSY_SECONDS, RunningJob, WorkerPool
 from tailrace.jobs.platform.inspection.queues.stats import DUE, OLDEST_DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, Link
+from tailrace.jobs.platform.inspection.verdict.cause import (
+    Cause,
+    Check,
+    Facts,
+    Link,
+    worker_command,
+)
 
 MAX_COUNTED = 1000
 MAX_NAMED = 3
@@ -56,7 +62,7 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause
         since=since,
         advice="Due jobs start when these jobs end. To run more jobs at once, start another"
         " worker.",
-        command="celery -A tailrace.config worker -n worker2@%h",
+        command=worker_command("worker2@%h"),
         link=Link("Running jobs of the workers", "tailrace:workers", (), "tailrace_jobs.view_job"),
     )
 

@@ -1,6 +1,12 @@
 from tailrace.jobs.platform.inspection.display.formatting import count
 from tailrace.jobs.platform.inspection.queues.unserved import PATIENCE_SECONDS, UnservedQueue
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.platform.inspection.verdict.cause import (
+    Cause,
+    Check,
+    Facts,
+    admin_link,
+    worker_command,
+)
 
 MAX_NAMED = 5
 
@@ -27,7 +33,7 @@ def _without_worker(names: list[str]) -> Cause:
         f"{count(len(names), 'queue')} {verb} due jobs and no worker: {shown}{more}.",
         subject=names[0],
         advice="Start a worker for these queues.",
-        command=f"celery -A tailrace.config worker -n worker1@%h -Q {','.join(names)}",
+        command=f"{worker_command()} -Q {','.join(names)}",
         link=admin_link(f"Queue {names[0]}", "queue_change", names[0]),
     )
 

@@ -2,14 +2,13 @@ from datetime import timedelta
 
 from tailrace.db import clock
 from tailrace.jobs.platform.inspection.display.formatting import duration
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
+from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, worker_command
 
 _ALIVE = (
     "Workers are alive, so their upkeep cannot reach the database or waits for a lock: look for"
     " upkeep.failed in their logs."
 )
 _AWAY = "No worker was seen in the last 30 seconds. Start a worker: it runs the tick, too."
-_START = "celery -A tailrace.config worker -n worker1@%h"
 
 
 class TickLate(Check):
@@ -30,4 +29,4 @@ class TickLate(Check):
         words = f"{last}, so retries, schedules and the sweeper do not run."
         if facts.pools:
             return [Cause(words, since=since, advice=_ALIVE)]
-        return [Cause(words, since=since, advice=_AWAY, command=_START)]
+        return [Cause(words, since=since, advice=_AWAY, command=worker_command())]
