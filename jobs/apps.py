@@ -2,12 +2,9 @@ from pathlib import Path
 from types import ModuleType
 
 from django.apps import AppConfig, apps
-<<<<<<< HEAD
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
-=======
-from django.conf import settings
->>>>>>> f-tasks
 from django.db.models.signals import post_migrate
 
 from tailrace.db.engine_database import add_engine_database
