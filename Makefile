@@ -17,7 +17,7 @@ WORKERS ?= 6
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against trace-job clean
+.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege django-tasks-suite bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -95,6 +95,9 @@ fairness: $(DEV) ## test whether a dead webhook endpoint delays the others; five
 
 siege: $(DEV) ## attack the running platform, and print how long /healthz takes; four minutes; ATTACK=logins
 	$(BIN)/python -m tests.siege $(if $(ATTACK),--attack $(ATTACK))
+
+django-tasks-suite: $(DEV) ## run the test suites of Django's task framework against our backend; a minute
+	$(BIN)/python -m tests.django_tasks_suite
 
 bench: $(DEV) ## compare the speed with other queues; ONLY=throughput,publish SHORT=1
 	$(BIN)/python -m pip freeze > $(VENV)/installed.txt

@@ -11,6 +11,7 @@ from bench.servers import ROOT, Servers
 
 NAMES = (
     "throughput",
+    "tasks",
     "publish",
     "latency",
     "scale",

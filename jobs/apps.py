@@ -2,12 +2,14 @@ from pathlib import Path
 from types import ModuleType
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from tailrace.db.engine_database import add_engine_database
 from tailrace.db.server import refuse_old
+from tailrace.environment.conf import on_platform
 from tailrace.environment.discovery import import_modules
 
 
@@ -39,9 +41,16 @@ class JobsConfig(AppConfig):
         from tailrace.jobs.engine import registry
         from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from tailrace.jobs.maintenance import sync_declared
+        from tailrace.jobs.runtime.logs import use_logging
 
+        if not on_platform():
+            use_logging()
         connection_created.connect(refuse_old, dispatch_uid="jobs.refuse_old")
         registry.discover()
+        if getattr(settings, "TASKS", None):
+            from tailrace.jobs.django_tasks import discovery
+
+            discovery.discover()
         import_modules("invariants")
         import_modules("retention")
         if any(isinstance(app, AdminConfig) for app in apps.get_app_configs()):

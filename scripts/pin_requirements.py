@@ -14,7 +14,7 @@ OPTIONS = ("kafka", "places", "voice", "models", "tracing")
 FILES = {
     "requirements.txt": PLATFORM,
     "requirements/optional.txt": (*PLATFORM, *OPTIONS),
-    "requirements/dev.txt": (*PLATFORM, *OPTIONS, "dev"),
+    "requirements/dev.txt": (*PLATFORM, *OPTIONS, "django-tasks", "dev"),
 }
 """The extras in each file, besides the core. Versions agree with the files before it."""
 FLAGS = (

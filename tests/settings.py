@@ -1,9 +1,29 @@
 """The project's own settings, and an app with event types and handlers for the tests."""
 
+from importlib.util import find_spec
+
 from tailrace.config import settings
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
+TASKS_OF_DJANGO = "django_tasks" if find_spec("django.tasks") is None else "django.tasks"
+TASKS = {
+    "default": {
+        "BACKEND": "tailrace.jobs.django_tasks.Backend",
+        "QUEUES": ["default", "mails"],
+        "OPTIONS": {
+            "max_attempts": 3,
+            "backoff": [30, 60],
+            "tasks": {
+                "tests.sandbox.tasks.fail": {"max_attempts": 1},
+                "tests.sandbox.tasks.remind": {"lane": "user", "fair": True, "max_running": 5},
+                "tests.sandbox.tasks.exchange": {"concurrency": 3},
+                "tests.sandbox.helpers.helped": {},
+            },
+        },
+    },
+    "elsewhere": {"BACKEND": f"{TASKS_OF_DJANGO}.backends.dummy.DummyBackend"},
+}
 
 # Keys and addresses of no use outside: the channels that need them reach people.
 VAPID_PRIVATE_KEY = "Hr6Zy3sIyc2qBnxQVD0nRkGNxk5zKq5DkB8ZoGdA2jI"

@@ -38,7 +38,14 @@ def publish(count: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "work":
-        command = [sys.executable, "manage.py", "db_worker", "--no-startup-delay", "-v0"]
+        command = [
+            sys.executable,
+            "manage.py",
+            "db_worker",
+            "--no-startup-delay",
+            "-v0",
+            "--skip-checks",
+        ]
         for _ in range(int(os.environ["BENCH_PROCESSES"]) - 1):
             subprocess.Popen(command)
         os.execv(sys.executable, command)

@@ -5,7 +5,6 @@ routes, because paths contain secrets."""
 
 import logging
 import logging.config
-import re
 import sys
 from typing import Any
 from urllib.parse import unquote
@@ -14,8 +13,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from tailrace.config.monitoring.routes import route_of, without_path
-
-PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
+from tailrace.jobs.runtime.logs import mask_passwords
 
 # Loggers that log too much or log whole URLs.
 QUIET = {
@@ -103,14 +101,6 @@ def hide_paths(logger: Any, name: str, event: EventDict) -> EventDict:
         for key in ("event", "exception"):
             if isinstance(event.get(key), str):
                 event[key] = without_path(event[key], path)
-    return event
-
-
-def mask_passwords(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Replace the passwords in URLs in all fields with ***."""
-    for key, value in event.items():
-        if isinstance(value, str) and "://" in value:
-            event[key] = PASSWORD.sub(r"\1***@", value)
     return event
 
 

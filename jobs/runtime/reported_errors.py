@@ -14,7 +14,11 @@ MAX_CAUSES = 20
 
 def class_name(error: BaseException) -> str:
     """Return the dotted path of the exception's class, such as `builtins.ValueError`."""
-    return f"{type(error).__module__}.{type(error).__qualname__}"
+    return class_path(type(error))
+
+
+def class_path(cls: type[BaseException]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def reported_message(error_class: str, message: str) -> str:

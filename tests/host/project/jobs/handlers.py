@@ -29,4 +29,6 @@ class Wait(Handler):
         seconds: float
 
     def handle(self, job):
+        word = "a secret of a local variable"
         time.sleep(job.payload.seconds)
+        return len(word)

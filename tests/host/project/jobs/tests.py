@@ -41,6 +41,14 @@ class Announcing:
         assert len(callbacks) == (2 if isinstance(self, TestCase) else 0)
         assert run_owed() == 1
 
+    def test_lines_go_to_the_loggers_of_the_project(self):
+        enqueue("jobs.wait", {"seconds": -1})
+        with self.assertLogs("tailrace.jobs", "WARNING") as logs:
+            assert run_owed("jobs.wait", may_fail=True) == 1
+        [line] = [each for each in logs.output if "job.retry" in each]
+        assert "queue=jobs.wait" in line, line
+        assert "a secret" not in "".join(logs.output)
+
     def test_settings_are_overridden(self):
         assert conf.JOBS_TIME_LIMIT == 600
         with override_settings(TAILRACE={"JOBS_TIME_LIMIT": 5}):

@@ -1,0 +1,44 @@
+"""Log lines in a project that adds these apps: they go to Python's logging, which that project
+configures. The platform has its own (`config/monitoring/logs.py`)."""
+
+import re
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict
+
+PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
+_as_text = structlog.processors.LogfmtRenderer(key_order=["event"], drop_missing=True)
+
+
+def use_logging() -> None:
+    """Send lines to the loggers of Python's logging, unless the project has configured structlog.
+    By default, structlog prints tracebacks with their local variables, which may be secrets."""
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[
+                structlog.stdlib.filter_by_level,
+                structlog.contextvars.merge_contextvars,
+                mask_passwords,
+                _arguments,
+            ],
+            wrapper_class=structlog.stdlib.BoundLogger,
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            cache_logger_on_first_use=True,
+        )
+
+
+def mask_passwords(logger: Any, name: str, event: EventDict) -> EventDict:
+    """Replace the passwords in URLs in all fields with ***."""
+    for key, value in event.items():
+        if isinstance(value, str) and "://" in value:
+            event[key] = PASSWORD.sub(r"\1***@", value)
+    return event
+
+
+def _arguments(logger: Any, name: str, event: EventDict) -> tuple[tuple[str], dict[str, Any]]:
+    """Return the arguments of the call of the logger: one line, `event=wake.not_sent queue=a.b`."""
+    exc_info = event.pop("exc_info", None)
+    # A value is one word or in quotes: logfmt has no nested values and no line breaks.
+    flat = {key: value if isinstance(value, int) else str(value) for key, value in event.items()}
+    return (_as_text(logger, name, flat),), {"exc_info": exc_info}

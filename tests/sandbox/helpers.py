@@ -1,0 +1,8 @@
+"""A task outside of the modules that are searched for tasks: TASKS names it in OPTIONS."""
+
+from tailrace.jobs.django_tasks.framework import task
+
+
+@task(backend="elsewhere")
+def helped() -> str:
+    return "helped"
