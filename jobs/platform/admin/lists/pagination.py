@@ -6,6 +6,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from django.contrib.admin import ShowFacets
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -126,6 +127,7 @@ class KeysetAdmin:
     """Mix into a ModelAdmin to list its rows by a KeysetChangeList."""
 
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER  # they would count the table once per filter
     sortable_by = ()
     list_per_page = 50
     narrow_by = ""
