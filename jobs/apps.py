@@ -40,7 +40,7 @@ class JobsConfig(AppConfig):
 
         from tailrace.jobs.engine import registry
         from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
-        from tailrace.jobs.maintenance import sync_declared
+        from tailrace.jobs.engine.maintenance import sync_declared
         from tailrace.jobs.runtime.logs import use_logging
 
         if not on_platform():

@@ -17,8 +17,8 @@ from celery import current_app, signals
 from tailrace.environment.conf import conf, on_platform
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.drain import task_of
+from tailrace.jobs.engine.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 from tailrace.jobs.engine.waking.wake import broker_queue
-from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 from tailrace.jobs.runtime import shutdown
 
 log = structlog.get_logger(__name__)

@@ -80,11 +80,11 @@ def traced_ways() -> dict[str, dict[str, int]]:
     from tailrace.events.publish import NewEvent, publish
     from tailrace.events.types import EventType
     from tailrace.jobs.engine import registry
+    from tailrace.jobs.engine.maintenance import sync_declared
+    from tailrace.jobs.engine.maintenance.pruning import history
     from tailrace.jobs.engine.settling.settle import settle
     from tailrace.jobs.enqueue import enqueue
     from tailrace.jobs.handler import ClaimedJob, Handler
-    from tailrace.jobs.maintenance import sync_declared
-    from tailrace.jobs.maintenance.pruning import history
     from tailrace.subscriptions.models import EventSubscription
     from tailrace.subscriptions.types.roles import Receivers, role
     from tailrace.subscriptions.types.subscribable import Subscribable

@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
+from tailrace.jobs.runtime import audit
 from tailrace.web.accounts import tokens
 from tailrace.web.accounts.security.log import record
 from tailrace.web.event_types import TokenChanged

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from tailrace.db.query import database_now
-from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.platform.requests.request_keys import HOURS
+from tailrace.jobs.runtime.invariant import Invariant
 from tailrace.web.models import AnsweredRequest
 
 

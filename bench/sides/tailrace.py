@@ -11,7 +11,7 @@ def prepare() -> None:
     """Migrate, and make the partitions of the history, as the first worker or beat does."""
     from django.core.management import call_command
 
-    from tailrace.jobs.maintenance.pruning import history
+    from tailrace.jobs.engine.maintenance.pruning import history
 
     call_command("migrate", verbosity=0)
     history.make_partitions()

@@ -12,7 +12,7 @@ from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef
 from tailrace.domains.builds.backends.refreshes import MAX_REQUESTED, request_refreshes
 from tailrace.domains.builds.models import BuildLogTail, Poller, ProjectLogEntry
 from tailrace.domains.builds.models.project_log import BUILD_RESULTS
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 # The holder is `<job>.<claim>`. A lease is orphaned if the job is not running, or is running under
 # another claim.

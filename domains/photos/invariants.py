@@ -5,7 +5,7 @@ from django.conf import settings
 from tailrace.domains.photos.clustering.sweeping import inactive, inconsistent, unassigned
 from tailrace.domains.photos.uploads import cleanup
 from tailrace.domains.photos.uploads.deletion import files, originals
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class PhotosSweep(Invariant):

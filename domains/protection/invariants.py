@@ -9,7 +9,7 @@ from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import WatchlistItem
 from tailrace.domains.protection.services.removals import repairs
 from tailrace.domains.protection.services.watchlist import items, values
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class ValuesByNewestKeys(Invariant):

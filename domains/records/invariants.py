@@ -18,7 +18,7 @@ from tailrace.domains.records.search.indexing import embedding_indexes, pgvector
 from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.events.models import Event
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 SETTLED = timedelta(minutes=10)
 """The age from which on rows should have been processed."""

@@ -2,7 +2,7 @@
 
 from tailrace.domains.timeline.imports.upkeep import repairs
 from tailrace.domains.timeline.live import announce
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class ImportsHaveTheirJob(Invariant):

@@ -23,7 +23,7 @@ ALTER TABLE tailrace_jobs_schedule SET (autovacuum_vacuum_scale_factor = 0.01,
 """
 
 # The live jobs are one partition, so that finished ones can have one per day, which
-# `jobs.maintenance.pruning.history` makes. An identity column cannot be attached, so ids come from a
+# `jobs.engine.maintenance.pruning.history` makes. An identity column cannot be attached, so ids come from a
 # sequence.
 DIVIDE = """
 ALTER TABLE tailrace_jobs_live ALTER COLUMN id DROP IDENTITY;

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from tailrace.db import clock
 from tailrace.events.models import Event
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 
 PERMISSION = "tailrace_events.acknowledge_event"
 

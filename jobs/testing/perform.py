@@ -20,12 +20,12 @@ from tailrace.jobs.engine.claiming.claim import worker_name
 from tailrace.jobs.engine.drain import drain, run
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.leases.held import HeldClaim
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tailrace.jobs.testing.owed import name_of

@@ -14,11 +14,11 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from tailrace.events.catalog.topics import all_topic_names
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.jobs.platform.inspection.visibility import user_of
+from tailrace.jobs.runtime import audit
 from tailrace.subscriptions.channels.rss.feeds import revoke_feed
 from tailrace.subscriptions.models import (
     Block,

@@ -15,12 +15,12 @@ from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.jobs.platform.inspection.visibility import user_of
+from tailrace.jobs.runtime import audit
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans import status
 from tailrace.subscriptions.plans.enrolment import Enrolment, enrol

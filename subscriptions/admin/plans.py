@@ -12,9 +12,9 @@ from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
+from tailrace.jobs.runtime import audit
 from tailrace.subscriptions.models import Plan, PlanJob
 from tailrace.subscriptions.plans import installed, rewrite
 

@@ -11,8 +11,8 @@ from django.db.models import Model
 
 from tailrace.db.query import database_now, query
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.models import Job
+from tailrace.jobs.runtime.invariant import Invariant
 from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.mail import digests
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS

@@ -8,7 +8,7 @@ from django.db.models import Max, Min, QuerySet
 
 from tailrace.db import clock
 from tailrace.db.query import database_now, query
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans import installed, rewrite, schedules, status
 from tailrace.subscriptions.plans.row_locks import lock

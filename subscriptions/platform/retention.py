@@ -1,6 +1,6 @@
 """Keep events as long as a notification, inbox item, feed item or digest item refers to them."""
 
-from tailrace.jobs.maintenance.retention import KeepEvents
+from tailrace.jobs.runtime.retention import KeepEvents
 from tailrace.subscriptions.models import DigestItem, FeedItem, InboxItem, Notification
 
 

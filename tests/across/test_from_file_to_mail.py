@@ -13,7 +13,7 @@ from django.test import Client
 from tailrace.domains.photos.models import Gathering
 from tailrace.domains.photos.uploads.create_photo import SOURCE, source_id
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.subscriptions.models import EventSubscription
 from tests.across.kit import PLACES, minutes, upload_unplaced

@@ -9,7 +9,7 @@ from tailrace.domains.builds.invariants import (
 from tailrace.domains.builds.models import Poller, UnreadChange
 from tailrace.domains.builds.sources.poll_lease import PollLease
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Job
 
 NAME = PollLeasesBelongToRunningJobs.name

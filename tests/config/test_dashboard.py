@@ -14,12 +14,12 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Pulse
 from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.config.test_alerts import ALERTS, DASHBOARD, METRIC, promtool
 from tests.config.test_metrics import TOKEN, Samples, scrape
 from tests.sandbox.event_types import Happened

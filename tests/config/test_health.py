@@ -127,7 +127,7 @@ def test_it_says_who_ticks(monitoring: Client) -> None:
 @pytest.mark.django_db
 def test_a_queue_that_is_due_and_not_served_is_named(monitoring: Client) -> None:
     from tailrace.jobs.engine import registry
-    from tailrace.jobs.maintenance.sync_declared import sync
+    from tailrace.jobs.engine.maintenance.sync_declared import sync
 
     sync()
     name = next(iter(registry.all_handlers()))

@@ -15,14 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.pruning import history
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.pruning import history
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Breaker, Job, Pulse, Queue, Total
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.metrics import page
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.kit import held
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working

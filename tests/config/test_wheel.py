@@ -140,7 +140,7 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     assert "tailrace_jobs.W025" in done.stderr  # this project has no Celery application
     code = (
         "import django; django.setup();"
-        "from tailrace.jobs.maintenance.workers import code_version as c;"
+        "from tailrace.jobs.engine.maintenance.workers import code_version as c;"
         "print(sum(1 for path in c._files()), c.code_version().digest)"
     )
     done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")

@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from tailrace.db import clock
 from tailrace.events.types import EventType
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.workers.code_version import code_version
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.workers.code_version import code_version
 from tailrace.jobs.models import Job, Pulse, Queue
 
 

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.locks import Blocked
-from tailrace.jobs.maintenance.ticking import schedules
+from tailrace.jobs.engine.maintenance.ticking import schedules
 from tailrace.jobs.models import Schedule, Slot
 from tailrace.jobs.operations.schedules import InvalidSchedule, NewSchedule, create_schedules
 from tests.kit import at_once, held

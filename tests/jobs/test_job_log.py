@@ -7,10 +7,10 @@ import pytest
 from django.db import transaction
 
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.pruning import prune
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, Handler
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import Job, LogLines
 from tailrace.jobs.platform.inspection.details.job_log import Log, claims_with_log, log_of
 from tailrace.jobs.runtime import job_log

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.jobs.maintenance.ticking import schedules
+from tailrace.jobs.engine.maintenance.ticking import schedules
 from tailrace.jobs.models import Job, Schedule, Slot
 from tailrace.jobs.operations import schedules as bulk
 from tailrace.jobs.operations.schedules import NewSchedule, create_schedules, remove_schedules

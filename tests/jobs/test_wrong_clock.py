@@ -41,7 +41,7 @@ def elsewhere(env: dict[str, str], shift: str, code: str) -> Any:
 
 
 RUN_DUE = """
-from tailrace.jobs.maintenance.ticking import schedules
+from tailrace.jobs.engine.maintenance.ticking import schedules
 print(json.dumps(schedules.run_due()))
 """
 

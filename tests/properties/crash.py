@@ -91,7 +91,7 @@ def drain_batch(source_id: str) -> None:
 
 def tick(source_id: str) -> None:
     """Rescue, schedules, wake-ups."""
-    from tailrace.jobs.maintenance.ticking.tick import tick as work
+    from tailrace.jobs.engine.maintenance.ticking.tick import tick as work
 
     work()
 

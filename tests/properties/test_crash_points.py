@@ -13,9 +13,9 @@ from django.db import connection
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, QueueActivity
 from tailrace.jobs.runtime.states import LIVE
 from tailrace.jobs.testing import Clock

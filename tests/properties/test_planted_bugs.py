@@ -109,10 +109,13 @@ BUGS = {
     "rescue does not check the lease again": Bug(
         (
             Change(
-                "jobs/maintenance/ticking/rescue.py", "_RESCUE", " FOR UPDATE OF j SKIP LOCKED", ""
+                "jobs/engine/maintenance/ticking/rescue.py",
+                "_RESCUE",
+                " FOR UPDATE OF j SKIP LOCKED",
+                "",
             ),
             Change(
-                "jobs/maintenance/ticking/rescue.py",
+                "jobs/engine/maintenance/ticking/rescue.py",
                 "_RESCUE",
                 "WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}",
                 "WHERE j.id = e.id",

@@ -13,10 +13,10 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.leases import renew
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay

@@ -21,8 +21,8 @@ from tailrace.domains.protection.services.scanning import scan as scanning
 from tailrace.domains.protection.services.scanning.breaches import severity_of
 from tailrace.domains.protection.services.scanning.payload import SCAN
 from tailrace.domains.protection.services.watchlist import items
+from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.ticking import schedules as tick
 from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.plans import status
 from tests.kit import at_once

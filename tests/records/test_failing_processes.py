@@ -22,7 +22,7 @@ from tailrace.domains.records.sources.requests import request_pull
 from tailrace.events.models import Event
 from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker
 from tests.records.kit import draft, source

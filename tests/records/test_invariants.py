@@ -11,7 +11,7 @@ from tailrace.domains.records.invariants import (
 )
 from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 from tests.records.kit import LONG_AGO, deposit, record
 from tests.records.test_chain import CHAIN
 

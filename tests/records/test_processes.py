@@ -14,7 +14,7 @@ from tailrace.domains.records.depositions.submit import submit
 from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.platform.inspection.queues import stats
 from tests.kit import empty_broker, wait_until, worker

@@ -7,9 +7,9 @@ from pytest_django.fixtures import Settings
 
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance import invariant
-from tailrace.jobs.maintenance.pruning import prune
+from tailrace.jobs.engine.maintenance.pruning import prune
 from tailrace.jobs.models import Job
+from tailrace.jobs.runtime import invariant
 from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.models import (
     Delivery,

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.imports.upkeep.cleanup import partitions
 from tailrace.domains.timeline.models import Import, Point
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Job
 from tests.web.program import Program
 

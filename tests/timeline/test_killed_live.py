@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.domains.timeline.models import Device
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Job
 from tests.kit import held, sessions_that_wait, wait_until, worker
 from tests.servers.gunicorn import web_server

@@ -4,7 +4,7 @@ from typing import Any
 
 from tailrace.db.query import database_now
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Job
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret

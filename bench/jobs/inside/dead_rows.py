@@ -66,8 +66,8 @@ def look() -> dict[str, tuple[float, float]]:
     from tailrace.jobs.engine import registry
     from tailrace.jobs.engine.claiming.begin import begin
     from tailrace.jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs.engine.maintenance.ticking import tick
     from tailrace.jobs.engine.waking import wake
-    from tailrace.jobs.maintenance.ticking import tick
 
     handler = registry.get("bench.effect_a")
     with connections.engine():

@@ -8,7 +8,7 @@ import django
 def prepare() -> None:
     from django.core.management import call_command
 
-    from tailrace.jobs.maintenance.pruning import history
+    from tailrace.jobs.engine.maintenance.pruning import history
 
     call_command("migrate", verbosity=0)
     history.make_partitions()

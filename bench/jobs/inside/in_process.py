@@ -109,10 +109,10 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
     from tailrace.db.connections import atomic, current, engine
     from tailrace.jobs.engine import registry
     from tailrace.jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs.engine.maintenance.sweeping import sweep
+    from tailrace.jobs.engine.maintenance.ticking import tick
     from tailrace.jobs.engine.run.verdict import Verdict
     from tailrace.jobs.engine.settling.settle import settle
-    from tailrace.jobs.maintenance.sweeping import sweep
-    from tailrace.jobs.maintenance.ticking import tick
     from tailrace.jobs.runtime.states import State
 
     def undone(work: Callable[[], Any], rounds: int) -> float:

@@ -37,7 +37,7 @@ def main() -> None:
 def fill(finished: int, days_ago: int = 1) -> float:
     """Insert that many jobs in bulk that finished on one day; return the seconds that it took."""
     from tailrace.db.query import database_now
-    from tailrace.jobs.maintenance.pruning import history
+    from tailrace.jobs.engine.maintenance.pruning import history
 
     day = database_now().date() - timedelta(days=days_ago)
     history.make_partitions(iter([day]))
@@ -175,7 +175,7 @@ def retention(count: int) -> dict[str, float]:
     from datetime import timedelta
 
     from tailrace.db.query import database_now, query
-    from tailrace.jobs.maintenance.pruning import history, prune
+    from tailrace.jobs.engine.maintenance.pruning import history, prune
 
     def counts() -> tuple[int, int]:
         query("SELECT pg_stat_force_next_flush()::text")

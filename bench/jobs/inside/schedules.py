@@ -64,7 +64,7 @@ def enrol(accounts: int) -> list[float]:
 def tick(due: int, rounds: int) -> dict[str, Any]:
     """Return the ms of each round in which so many are due, and of the longest single tick."""
     from tailrace.db.query import execute, query
-    from tailrace.jobs.maintenance.ticking import tick
+    from tailrace.jobs.engine.maintenance.ticking import tick
 
     times, longest = [], 0.0
     for number in range(rounds):

@@ -10,7 +10,12 @@ import amqp
 from amqp.exceptions import AMQPError
 
 from tailrace.domains.builds.destinations.base import Bus, Message
-from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.delivery import (
+    NOT_TRIED,
+    SENT,
+    DeliveryResult,
+    DeliveryStatus,
+)
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10

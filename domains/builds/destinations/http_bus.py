@@ -9,7 +9,12 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from tailrace.domains.builds.destinations.base import Bus, Message
-from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.delivery import (
+    NOT_TRIED,
+    SENT,
+    DeliveryResult,
+    DeliveryStatus,
+)
 from tailrace.net.http_client import retry_after
 
 TOTAL_SECONDS = 15.0

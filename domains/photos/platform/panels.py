@@ -6,9 +6,9 @@ from django.db.models import Subquery
 
 from tailrace.domains.photos.invariants import ActiveGatheringsGrow, PhotosGather
 from tailrace.domains.photos.models import Photo
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import SweepRun
 from tailrace.jobs.platform.pages.panel import Panel
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 
 MAX_PHOTOS = 6
 MAX_COUNT = 10_000

@@ -8,7 +8,7 @@ from tailrace.domains.records.depositions.events import publish_about
 from tailrace.domains.records.depositions.submit import Draft, submit
 from tailrace.domains.records.event_types import DepositionApproved, DepositionRejected
 from tailrace.domains.records.models import Deposition, Record
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 
 CURATE = "tailrace_records.curate_deposition"
 MAX_REASON = 2000

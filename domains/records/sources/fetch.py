@@ -12,7 +12,12 @@ from django.conf import settings
 
 from tailrace.jobs.destinations import breaker, rate_limit
 from tailrace.jobs.destinations.breaker import BreakerState
-from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.delivery import (
+    SENT,
+    DeliveryResult,
+    DeliveryStatus,
+    update_breaker,
+)
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client

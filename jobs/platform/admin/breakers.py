@@ -7,11 +7,11 @@ from django.http import HttpRequest
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.pagination import ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
+from tailrace.jobs.runtime import audit
 
 
 @admin.register(Breaker)

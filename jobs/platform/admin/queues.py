@@ -16,7 +16,6 @@ from django.views.decorators.http import require_POST, require_safe
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue
-from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
@@ -36,6 +35,7 @@ from tailrace.jobs.platform.inspection.queue_states import (
 )
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.visibility import require
+from tailrace.jobs.runtime import audit
 
 PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import SweepRun
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
@@ -12,6 +11,7 @@ from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import duration
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 
 InvariantFilter = filters.column_filter(
     "invariant", lambda: [(rule.name, rule.name) for rule in all_invariants() if rule.every]

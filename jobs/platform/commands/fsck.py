@@ -8,10 +8,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connection
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
-from tailrace.jobs.maintenance.sweeping.check_all import Report, check_all
+from tailrace.jobs.engine.maintenance.sweeping.check_all import Report, check_all
 from tailrace.jobs.platform.inspection.search.terms import seconds
 from tailrace.jobs.platform.invariants.events import EventHasJobs
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 
 
 class Command(BaseCommand):

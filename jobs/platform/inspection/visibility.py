@@ -21,7 +21,7 @@ from tailrace.events.readers import Readers
 from tailrace.jobs.destinations.hidden import HIDDEN as HIDDEN_EVENT
 from tailrace.jobs.destinations.hidden import NOT_KNOWN
 from tailrace.jobs.engine import registry
-from tailrace.jobs.maintenance.ticking.rescue import LOST
+from tailrace.jobs.engine.maintenance.ticking.rescue import LOST
 from tailrace.jobs.models import Attempt, Job
 
 VIEW_EVENT_PAYLOAD = "tailrace_events.view_payload"

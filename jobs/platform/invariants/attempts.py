@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tailrace.db.query import execute
-from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import RowInvariant
 
 
 class AttemptHasJob(RowInvariant):

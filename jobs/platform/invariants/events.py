@@ -24,11 +24,11 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.inserting.fan_out import jobs_for
 from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
+from tailrace.jobs.engine.maintenance import backfill
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import bounded_query
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.maintenance import backfill
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping.row_invariant import bounded_query
+from tailrace.jobs.runtime.invariant import Invariant
 from tailrace.jobs.runtime.states import State
 
 BATCH = 2000

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine.failures.fill_in import group
+from tailrace.jobs.engine.maintenance.sweeping import missing_handlers
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import OLD, RowInvariant
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.handler import NO_LANE
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping import missing_handlers
-from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, RowInvariant
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.runtime.invariant import Invariant
 from tailrace.jobs.runtime.states import FINISHED, LIVE, State
 
 

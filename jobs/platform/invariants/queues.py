@@ -7,13 +7,13 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim_sql import OPEN, PENDING, PRIORITIES
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import OLD, handler_names
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking.activity import newest, same
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, handler_names
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Queue
 from tailrace.jobs.platform.inspection.queues.unserved import unserved
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class HandlerHasQueue(Invariant):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.environment.conf import conf
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping.row_invariant import OLD, RowInvariant, handler_names
-from tailrace.jobs.maintenance.ticking import schedules
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import OLD, RowInvariant, handler_names
+from tailrace.jobs.engine.maintenance.ticking import schedules
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class ScheduleIsOnTime(RowInvariant):

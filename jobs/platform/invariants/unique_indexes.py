@@ -1,7 +1,7 @@
 """The unique indexes that prevent a job, an attempt or a slot from existing twice."""
 
 from tailrace.db.query import query
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 INDEXES = (
     "tailrace_event_recorded_once",

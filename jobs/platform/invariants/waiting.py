@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tailrace.db import clock
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import RowInvariant
 from tailrace.jobs.engine.waking import dependents
-from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from tailrace.db import clock
-from tailrace.jobs.maintenance.workers.code_version import code_version
+from tailrace.jobs.engine.maintenance.workers.code_version import code_version
 from tailrace.jobs.platform.inspection.queues.other_code import workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool, pools
 from tailrace.jobs.platform.inspection.verdict.cause import worker_command

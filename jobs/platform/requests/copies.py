@@ -6,10 +6,10 @@ from tailrace.db.query import execute
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE, Handler
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.requests.errors import Fault, InvalidRequest, NotPermitted
 from tailrace.jobs.platform.requests.job_request import handler_for
+from tailrace.jobs.runtime import audit
 
 MAX_COPIES = 20
 """The maximum number of copies that a job's page shows."""

@@ -10,10 +10,10 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import InvalidJob, enqueue_or_merge
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.requests import copies, request_keys
 from tailrace.jobs.platform.requests.errors import Fault, InvalidRequest
 from tailrace.jobs.platform.requests.job_request import JobRequest, checked_payload, handler_for
+from tailrace.jobs.runtime import audit
 
 LOCK_SECONDS = 3
 """How long a request waits for another request with its Idempotency-Key or unique key."""

@@ -8,7 +8,7 @@ import pytest
 from tailrace.domains.builds.models import ProjectLogEntry
 from tailrace.events.models import Event
 from tailrace.jobs.engine.drain import drain
-from tailrace.jobs.maintenance.pruning.prune import prune
+from tailrace.jobs.engine.maintenance.pruning.prune import prune
 from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of
 from tests.kit import at_once

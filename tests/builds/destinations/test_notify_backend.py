@@ -8,7 +8,7 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming.claim import Limits, claim
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Breaker
 from tailrace.jobs.operations.replay import replay
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of, states

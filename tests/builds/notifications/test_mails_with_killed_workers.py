@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
-from tailrace.jobs.maintenance.ticking import rescue, tick
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.samples.builds.activity import activity
 from tailrace.subscriptions.models import GroupAddress

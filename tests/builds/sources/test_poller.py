@@ -9,7 +9,7 @@ from django.db import connection as db
 
 from tailrace.domains.builds.event_types.catalogue import by_raw_type
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.sync_declared import sync
+from tailrace.jobs.engine.maintenance.sync_declared import sync
 from tailrace.jobs.models import Job, Schedule
 from tailrace.jobs.runtime.states import State
 from tests.kit import wait_until

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 
 class StationsReport(Invariant):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db.models import F
 
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Queue
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker
 from tests.sandbox import tasks

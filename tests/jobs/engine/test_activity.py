@@ -7,9 +7,9 @@ import pytest
 
 from tailrace.db.query import execute, query
 from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.engine.registry import get
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import QueueActivity
 from tests.kit import (
     PATIENCE,

@@ -12,8 +12,8 @@ import pytest
 from tailrace.db.query import database_now, execute, query
 from tailrace.jobs.engine.claiming import bookmarks
 from tailrace.jobs.engine.claiming.bookmarks import Bookmark
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, QueueActivity
 from tailrace.jobs.operations.pause import pause, resume
 from tests.kit import claimed

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Retry
-from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay

@@ -11,9 +11,9 @@ from tailrace.db.query import execute, query
 from tailrace.jobs.engine.leases import lease
 from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.engine.leases.renew import _RENEW_ONE, renew
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job
 from tests.kit import claimed, held, wait_until
 from tests.sandbox.handlers import Other, Working

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.engine.drain import begin, drain
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import (
     PATIENCE,

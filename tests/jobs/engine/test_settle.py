@@ -5,11 +5,11 @@ from django.db import OperationalError, connection, transaction
 
 from tailrace.db.connections import engine
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Retry
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tests.kit import at_once, claimed, held, run_and_settle, verdicts_on, wait_until

@@ -14,9 +14,9 @@ from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.leases.give_back import give_back_waiting
 from tailrace.jobs.engine.leases.held import HeldClaim
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Total
 from tailrace.jobs.runtime.states import State
 from tests.kit import claimed, empty_broker, held, wait_until, worker

@@ -10,9 +10,9 @@ from django.db import connection, transaction
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened

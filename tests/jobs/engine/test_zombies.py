@@ -3,11 +3,11 @@
 import pytest
 
 from tailrace.jobs.engine.leases.renew import renew
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import ClaimedJob, LeaseLost
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tests.kit import claimed, run_and_settle

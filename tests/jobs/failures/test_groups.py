@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.failures import fill_in
+from tailrace.jobs.engine.maintenance.pruning import prune
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import Permanent, Snooze
-from tailrace.jobs.maintenance.pruning import prune
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import FailureGroup, FailureHour, Job
 from tailrace.jobs.runtime import report
 from tests.jobs.invariants.sweeping import repaired

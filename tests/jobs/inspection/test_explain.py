@@ -8,9 +8,9 @@ from celery import current_app
 from tailrace.db import clock as events_clock
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.claiming import pace
+from tailrace.jobs.engine.maintenance.sweeping import missing_handlers
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.sweeping import missing_handlers
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Pulse, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause

@@ -9,9 +9,9 @@ from django.core.management import CommandError
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.pause import pause

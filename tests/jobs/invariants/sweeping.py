@@ -1,6 +1,6 @@
 """How to check one invariant as the sweeper does."""
 
-from tailrace.jobs.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.sweeping import sweep
 from tailrace.jobs.models import SweepRun
 
 CORE = [

@@ -7,10 +7,10 @@ from django.db import DatabaseError, IntegrityError, transaction
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import check_all, row_invariant
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping import check_all, row_invariant
 from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.jobs.invariants.broken_state import (
     CASES,
     ago,
@@ -217,6 +217,6 @@ def test_a_locked_table_stops_its_checks_alone(monkeypatch) -> None:
 
 
 def test_batches_reach_every_row(monkeypatch) -> None:
-    monkeypatch.setattr("tailrace.jobs.maintenance.sweeping.row_invariant.BATCH", 4)
+    monkeypatch.setattr("tailrace.jobs.engine.maintenance.sweeping.row_invariant.BATCH", 4)
     ids = [change(enqueue(Working), finished_at=ago(5)) for _ in range(10)]
     assert report("--show", "100")["jobs.unfinished_with_time"]["ids"] == ids

@@ -4,12 +4,12 @@ import pytest
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.sweeping.check_all import check_all
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.sweeping.check_all import check_all
 from tailrace.jobs.models import Job, Queue, SweepRun
 from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.jobs.invariants.broken_state import (
     GONE,
     ago,

@@ -13,9 +13,9 @@ import pytest
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.inserting.new_job import InvalidJob
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay

@@ -6,8 +6,8 @@ import pytest
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import sweep
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.models import Job, SweepRun
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (

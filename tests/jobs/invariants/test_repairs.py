@@ -2,11 +2,11 @@
 
 import pytest
 
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import RowInvariant
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping.row_invariant import RowInvariant
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity, Schedule
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
     claimed,

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
-from tailrace.jobs.maintenance import backfill
+from tailrace.jobs.engine.maintenance import backfill
 from tailrace.jobs.models import Job, Queue
 from tests.kit import at_once, wait_for_older_transactions
 from tests.sandbox.event_types import Happened, Whispered

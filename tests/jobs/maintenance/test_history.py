@@ -14,11 +14,11 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.claiming import kinds
 from tailrace.jobs.engine.inserting import insert_sql
 from tailrace.jobs.engine.leases import give_back, renew
+from tailrace.jobs.engine.maintenance import backfill, periods
+from tailrace.jobs.engine.maintenance.pruning import history, prune
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.engine.settling import settle_sql
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance import backfill, periods
-from tailrace.jobs.maintenance.pruning import history, prune
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Replay
 from tailrace.jobs.models.queue_period import MINUTE, QueuePeriod
 from tailrace.jobs.operations.cancel import cancel

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import execute, query
-from tailrace.jobs.maintenance.ticking import schedules
+from tailrace.jobs.engine.maintenance.ticking import schedules
 from tailrace.jobs.models import Job, Schedule, Slot
 from tailrace.jobs.platform.invariants.schedules import ScheduleIsOnTime
 from tests.kit import at_once

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from tailrace.db.query import database_now
-from tailrace.jobs.maintenance import periods
+from tailrace.jobs.engine.maintenance import periods
 from tailrace.jobs.models import Job, QueuePeriod, Throughput
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, history, percentile
 from tests.jobs import operators

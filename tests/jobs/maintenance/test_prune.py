@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.pruning import prune
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import (
     Attempt,
     Bucket,
@@ -25,7 +25,7 @@ from tailrace.jobs.models import (
     SweepRun,
     Throughput,
 )
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 from tests.kit import at_once
 from tests.sandbox.event_types import Happened, Whispered
 from tests.sandbox.handlers import Working

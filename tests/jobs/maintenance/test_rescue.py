@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from django.db import transaction
 
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, FailureGroup, Job
 from tailrace.jobs.runtime import report
 from tailrace.jobs.runtime.report import Failure

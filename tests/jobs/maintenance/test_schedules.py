@@ -8,10 +8,10 @@ from django.db import IntegrityError
 
 from tailrace.db import clock as events_clock
 from tailrace.db.locks import Blocked
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.ticking import schedules, tick
 from tailrace.jobs.enqueue import InvalidJob, enqueue
 from tailrace.jobs.handler import Cron, Every
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.ticking import schedules, tick
 from tailrace.jobs.models import Job, Queue, Schedule, Slot
 from tailrace.jobs.platform.invariants.schedules import ScheduleIsOnTime
 from tests.kit import at_once, held

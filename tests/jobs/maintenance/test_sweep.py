@@ -10,10 +10,10 @@ import pytest
 from django.db import connection
 
 from tailrace.db.clock import now as clock_now
+from tailrace.jobs.engine.maintenance.sweeping import sweep
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping import sweep
 from tailrace.jobs.models import Job, QueueActivity, SweepRun
+from tailrace.jobs.runtime.invariant import Invariant
 from tests.jobs.invariants.sweeping import CORE
 from tests.kit import (
     PATIENCE,
@@ -179,7 +179,8 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
         broker.settimeout(PATIENCE)
         url = f"redis://127.0.0.1:{broker.getsockname()[1]}/0"
         code = (
-            "from tailrace.jobs.maintenance.sweeping import sweep; sweep.sweep(['queues.asleep'])"
+            "from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep;"
+            "sweep(['queues.asleep'])"
         )
         process = subprocess.Popen(
             [sys.executable, "manage.py", "shell", "--no-imports", "-c", code],

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job
+from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.jobs.runtime.states import LIVE
 from tests.kit import empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection, transaction
 
-from tailrace.jobs.maintenance.workers import turns
+from tailrace.jobs.engine.maintenance.workers import turns
 from tailrace.jobs.models import Pulse
 from tests.kit import at_once
 

@@ -15,8 +15,8 @@ import pytest
 from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from tailrace.jobs.engine.maintenance.upkeep import Duty, UpkeepThread
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.upkeep import Duty, UpkeepThread
 from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
 from tailrace.jobs.platform.inspection.queues import stats
 from tests.jobs.maintenance.test_many_schedules import fill
@@ -227,7 +227,7 @@ def test_upkeep_goes_on_during_a_warm_shutdown(process_env, log, tmp_path) -> No
 SILENT_BROKER = """
 import time, django
 django.setup()
-from tailrace.jobs.maintenance.upkeep import upkeep
+from tailrace.jobs.engine.maintenance.upkeep import upkeep
 upkeep.start("here")
 time.sleep(3600)
 """

@@ -13,8 +13,8 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.failures import fill_in
 from tailrace.jobs.engine.inserting import search_values
+from tailrace.jobs.engine.maintenance.pruning import prune
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.pruning import prune
 from tailrace.jobs.models import Job, SearchValue
 from tailrace.jobs.platform.inspection.search import find, lists
 from tailrace.jobs.platform.inspection.search.terms import InvalidSearch

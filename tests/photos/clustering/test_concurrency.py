@@ -18,8 +18,8 @@ from tailrace.domains.photos.clustering.sweeping.inactive import (
 )
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Job
 from tests.kit import (
     PATIENCE,

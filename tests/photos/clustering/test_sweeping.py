@@ -12,7 +12,7 @@ from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
 from tailrace.domains.photos.invariants import PhotosSweep
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.models import Job, SweepRun
 from tests.kit import sessions_that_wait, wait_until
 from tests.photos.kit import (

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.engine import drain
+from tailrace.jobs.engine.maintenance.sweeping.check_all import check_all
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping.check_all import check_all
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.jobs.runtime.states import FINISHED, LIVE, State
 from tests.kit import PATIENCE, at_once, claimed, empty_broker
 from tests.properties.machine.model import seen

@@ -3,11 +3,11 @@
 from hypothesis import strategies as st
 
 from tailrace.db import clock
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.pruning import prune
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import rescue, tick
+from tailrace.jobs.engine.maintenance.pruning import prune
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
+from tailrace.jobs.runtime.invariant import all_invariants
 from tests.properties.machine.steps import Steps, action, times
 
 

@@ -11,8 +11,8 @@ from tailrace.domains.protection.handlers import hometitle
 from tailrace.domains.protection.models import DeedFeed, WatchedProperty
 from tailrace.domains.protection.services.properties.places import address_of, lot_of
 from tailrace.domains.protection.services.providers import soda as provider
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sync_declared
 from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans import status

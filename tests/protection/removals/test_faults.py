@@ -9,7 +9,7 @@ from django.db import connection
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import RemovalChange
 from tailrace.domains.protection.services.removals import decisions, moves
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.web.accounts.deletion import delete_account
 from tests.kit import claimed, run_and_settle, verdicts_on

@@ -15,8 +15,8 @@ from tailrace.domains.records.models import EmbeddingIndex, KeywordEntry, Record
 from tailrace.domains.records.models.visibility import visible_records
 from tailrace.domains.records.search.indexing import embedding_indexes, pgvector, reindexing
 from tailrace.domains.records.search.indexing.backends import backends
-from tailrace.jobs.maintenance.invariant import Invariant
 from tailrace.jobs.models import Job
+from tailrace.jobs.runtime.invariant import Invariant
 from tests.records.embeddings.folders import onnx_folder
 from tests.records.kit import record
 

@@ -9,7 +9,7 @@ import pytest
 from tailrace.domains.records.models import Deposition, Source
 from tailrace.domains.records.sources.requests import request_pull
 from tailrace.events.models import Event
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Job
 from tailrace.net.sample_server import Request
 from tests.kit import PATIENCE, empty_broker, held, sessions_that_wait, wait_until, worker

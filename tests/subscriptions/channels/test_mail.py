@@ -199,7 +199,7 @@ def test_after_a_kill_the_same_message_id_is_sent_again(
     assert mail_job().state == State.RUNNING
     smtp.before_250 = lambda: None
     clock.step(200)
-    from tailrace.jobs.maintenance.ticking.rescue import rescue
+    from tailrace.jobs.engine.maintenance.ticking.rescue import rescue
 
     rescue()
     clock.step(10)

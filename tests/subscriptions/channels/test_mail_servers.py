@@ -18,8 +18,8 @@ from tailrace.db import clock as events_clock
 from tailrace.events.readers import Readers
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Breaker, Job
 from tailrace.subscriptions.channels.mail import mail_server as mail_server_module
 from tailrace.subscriptions.channels.mail import transport

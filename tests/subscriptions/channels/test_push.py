@@ -192,7 +192,7 @@ def test_a_message_is_cut_to_what_services_take(run_jobs) -> None:
 
 
 def test_after_a_kill_the_same_topic_is_pushed_again(run_jobs, clock) -> None:
-    from tailrace.jobs.maintenance.ticking import rescue
+    from tailrace.jobs.engine.maintenance.ticking import rescue
 
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.db import clock as events_clock
-from tailrace.jobs.maintenance.ticking import rescue
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tailrace.subscriptions.channels.sms import gsm_alphabet

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from tailrace.jobs.maintenance.ticking import schedules as tick
+from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.models import Plan, PlanJob, PlanSubscription
 from tailrace.subscriptions.plans.enrolment import Enrolment, enrol

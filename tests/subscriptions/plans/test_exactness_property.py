@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tailrace.db import clock as database_clock
 from tailrace.db.query import database_now
-from tailrace.jobs.maintenance.ticking import schedules as tick
+from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.plans import schedules, status

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tailrace.jobs.maintenance.ticking import schedules as tick
+from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.subscriptions.plans import status
 from tailrace.subscriptions.plans.timing import cron_of
 from tests.subscriptions.plans.kit import (

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from tailrace.jobs.models import Job, RequestKey
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 from tests.kit import at_once
 from tests.sandbox.handlers import Log, Report, Requested, RequestedNewest
 from tests.web.jobs.requesting import operator, send

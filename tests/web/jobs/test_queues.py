@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db import clock
-from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.queue_states import MEANINGS
 from tailrace.jobs.platform.panels import Queues

@@ -12,7 +12,7 @@ from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER
 from tailrace.domains.photos.models import Photo
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 
 REQUEUE_PERMISSION = "tailrace_photos.change_photo"
 MAX_REQUEUED = 1000

@@ -7,7 +7,12 @@ from urllib.parse import urlencode
 from tailrace.domains.protection.services.providers.admission import admission, pause
 from tailrace.domains.protection.services.providers.provider import Answer, Provider
 from tailrace.jobs.destinations.breaker import BreakerState
-from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.delivery import (
+    SENT,
+    DeliveryResult,
+    DeliveryStatus,
+    update_breaker,
+)
 from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
 from tailrace.jobs.destinations.together import Together
 from tailrace.net.http_client import Reply, Request

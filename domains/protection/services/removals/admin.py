@@ -17,12 +17,12 @@ from tailrace.domains.protection.models import RemovalRequest, RemovalState
 from tailrace.domains.protection.services.removals import board, decisions
 from tailrace.domains.protection.services.removals.brokers import known_brokers
 from tailrace.domains.protection.services.removals.person import decrypted
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.inspection.visibility import user_of
+from tailrace.jobs.runtime import audit
 from tailrace.net.encryption import DecryptionError
 
 DECIDE = "tailrace_protection.decide_removalrequest"

@@ -25,11 +25,11 @@ from tailrace.domains.records.sources.upkeep.changes import (
     save_changes,
 )
 from tailrace.domains.records.sources.upkeep.checks import problems
-from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.schedules import remove_schedules
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
+from tailrace.jobs.runtime import audit
 
 STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "error": "danger"}
 

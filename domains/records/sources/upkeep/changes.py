@@ -11,7 +11,7 @@ from tailrace.domains.records.models import Source
 from tailrace.domains.records.models.source import NAME
 from tailrace.domains.records.sources.requests import request_pull, sync_schedules
 from tailrace.domains.records.sources.upkeep.checks import problems
-from tailrace.jobs.operations import audit
+from tailrace.jobs.runtime import audit
 
 VIEW = "tailrace_records.view_source"
 ADD = "tailrace_records.add_source"

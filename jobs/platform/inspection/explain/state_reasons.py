@@ -6,7 +6,7 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
-from tailrace.jobs.maintenance.ticking.rescue import LOST
+from tailrace.jobs.engine.maintenance.ticking.rescue import LOST
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.platform.inspection.display.formatting import state_label, when
 from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED, Reason, job_count

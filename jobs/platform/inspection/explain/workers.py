@@ -10,7 +10,7 @@ from kombu import Queue as KombuQueue
 
 from tailrace.db import clock
 from tailrace.jobs.engine import registry
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.explain.reasons import Reason

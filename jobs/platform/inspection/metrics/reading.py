@@ -6,9 +6,9 @@ from typing import Any
 from tailrace.db import clock
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
-from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.storage.past_retention import MOST_OVERDUE, retention
+from tailrace.jobs.runtime.invariant import all_invariants
 
 STATEMENT_SECONDS, LOCK_SECONDS = 3, 1
 MAX_JOBS = 50_000

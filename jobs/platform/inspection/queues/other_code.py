@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import psutil
 
-from tailrace.jobs.maintenance.workers.code_version import CodeVersion
+from tailrace.jobs.engine.maintenance.workers.code_version import CodeVersion
 from tailrace.jobs.platform.inspection.queues.stats import Worker
 
 

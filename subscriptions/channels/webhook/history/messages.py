@@ -15,9 +15,9 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.destinations.delivery import breaker_is_open
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.runtime import audit
 from tailrace.jobs.runtime.states import REPLAYABLE, State
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE
 from tailrace.subscriptions.channels.webhook.message import body_of, webhook_id

@@ -19,8 +19,8 @@ from tailrace.events.publish import Recorded
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.runtime import audit
 from tailrace.jobs.runtime.states import LIVE, REPLAYABLE
 from tailrace.subscriptions.channels.webhook.history import messages
 from tailrace.subscriptions.channels.webhook.hosts import QUEUE

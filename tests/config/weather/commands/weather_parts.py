@@ -14,9 +14,9 @@ from tailrace.config.settings import env
 from tailrace.events.publish import NewEvent, publish
 from tailrace.events.types import find_type
 from tailrace.jobs.engine import registry
-from tailrace.jobs.maintenance.invariant import all_invariants
 from tailrace.jobs.models import Job
 from tailrace.jobs.platform.pages.panel import all_panels
+from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.web.accounts import tokens
 from tailrace.web.accounts.personal_data import all_personal_data

@@ -14,14 +14,14 @@ from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.leases import lease
 from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.engine.leases.renew import renew
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance.invariant import all_invariants
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Schedule
+from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.jobs.runtime.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until
 from tests.sandbox.event_types import Happened

@@ -17,12 +17,12 @@ from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.pruning import prune
+from tailrace.jobs.engine.maintenance.sweeping import sweep
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.maintenance.pruning import prune
-from tailrace.jobs.maintenance.sweeping import sweep
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import at_once, empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened

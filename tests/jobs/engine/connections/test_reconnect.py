@@ -9,9 +9,9 @@ from psycopg import conninfo
 
 from tailrace.db.connections import ENGINE, with_reconnect
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.sandbox.handlers import Ordered, Working
 

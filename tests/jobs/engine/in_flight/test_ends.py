@@ -19,9 +19,9 @@ from tailrace.jobs.engine.in_flight import engine, isolation, watchdog
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.loop import Loop
 from tailrace.jobs.engine.in_flight.settlement import Settlement
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime import shutdown
 from tailrace.jobs.runtime.states import State

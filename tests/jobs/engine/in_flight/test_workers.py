@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job
 from tests.kit import PATIENCE, Worker, claimed, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Waiting, WaitingShortly, Working

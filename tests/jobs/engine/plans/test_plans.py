@@ -18,15 +18,14 @@ from tailrace.db.query import database_now
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.maintenance import backfill, sync_declared
+from tailrace.jobs.engine.maintenance.pruning import history, prune
+from tailrace.jobs.engine.maintenance.sweeping import row_invariant
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import backfill, sync_declared
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
-from tailrace.jobs.maintenance.pruning import history, prune
-from tailrace.jobs.maintenance.sweeping import row_invariant
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
@@ -36,6 +35,7 @@ from tailrace.jobs.platform.inspection.metrics import reading
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.storage import past_retention
 from tailrace.jobs.platform.invariants.events import EventHasJobs
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 from tailrace.jobs.runtime.states import State
 from tests import database_reset
 from tests.kit import change_queue, claimed

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
-from tailrace.jobs.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Queue
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 from tests.jobs.engine.plans.test_plans import explain, frugal
 from tests.kit import claimed
 

@@ -7,9 +7,9 @@ from django.db import connection
 
 from tailrace.db import connections
 from tailrace.db.query import query
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.invariants import jobs
 from tests.jobs.engine.plans.test_plans_backlog import BACKLOG

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 
 from tailrace.db.query import execute
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking.rescue import rescue
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.handler import Cancel, ClaimedJob
-from tailrace.jobs.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.undo import undo

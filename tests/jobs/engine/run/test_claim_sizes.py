@@ -6,9 +6,9 @@ from django.db import connections
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Permanent
-from tailrace.jobs.maintenance.ticking import rescue
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
 from tests.kit import broker_length, claimed, empty_broker, wait_until

@@ -10,8 +10,8 @@ from django.db import connection
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.enqueue import enqueue, enqueue_many
-from tailrace.jobs.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Attempt, Job
 from tests.kit import PATIENCE, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working

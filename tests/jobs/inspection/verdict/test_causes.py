@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.db import clock
 from tailrace.jobs.destinations import breaker
-from tailrace.jobs.maintenance.pruning import history
+from tailrace.jobs.engine.maintenance.pruning import history
 from tailrace.jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
 from tailrace.jobs.operations.pause import pause
 from tailrace.jobs.platform.inspection import verdict

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.db import clock as events_clock
-from tailrace.jobs.maintenance.ticking import tick
-from tailrace.jobs.maintenance.ticking.rescue import rescue
+from tailrace.jobs.engine.maintenance.ticking import tick
+from tailrace.jobs.engine.maintenance.ticking.rescue import rescue
 from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.states import State
 from tailrace.net import http_client

@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.maintenance.ticking import tick
 from tailrace.jobs.models import Breaker, Job
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret

@@ -7,9 +7,9 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection.display.formatting import count, when
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.runtime import audit
 
 RECENT_SECONDS = 3600
 """Destinations whose last failure is older are not reported: their state is unknown."""

@@ -1,7 +1,7 @@
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.environment.conf import conf
-from tailrace.jobs.maintenance.pruning import history
+from tailrace.jobs.engine.maintenance.pruning import history
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 

@@ -5,11 +5,11 @@ from django.db import transaction
 
 from tailrace.db.query import query
 from tailrace.jobs.models import Queue
-from tailrace.jobs.operations import audit
 from tailrace.jobs.operations.pause import resume
 from tailrace.jobs.platform.inspection.display.formatting import count, when
 from tailrace.jobs.platform.inspection.queues.stats import DUE
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.runtime import audit
 
 MAX_COUNTED = 1000
 MAX_QUEUES = 20

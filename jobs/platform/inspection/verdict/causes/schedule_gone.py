@@ -1,11 +1,11 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Schedule
-from tailrace.jobs.operations import audit
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.runtime import audit
 
 MAX_NAMED = 20
 

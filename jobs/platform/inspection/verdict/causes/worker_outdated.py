@@ -1,7 +1,7 @@
 from datetime import datetime, timedelta
 
 from tailrace.db.query import database_now
-from tailrace.jobs.maintenance.workers.code_version import code_version
+from tailrace.jobs.engine.maintenance.workers.code_version import code_version
 from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.queues.other_code import differs_since, workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.stats import Worker

@@ -10,14 +10,14 @@ from typing import Any
 import structlog
 
 from tailrace.db.limits import reason, time_limits
-from tailrace.jobs.maintenance.invariant import Invariant
-from tailrace.jobs.maintenance.sweeping.row_invariant import (
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import (
     LOCK_SECONDS,
     STATEMENT_SECONDS,
     RowInvariant,
     scan,
 )
-from tailrace.jobs.maintenance.sweeping.sweep import is_up_to_date
+from tailrace.jobs.engine.maintenance.sweeping.sweep import is_up_to_date
+from tailrace.jobs.runtime.invariant import Invariant
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from django.db import OperationalError
 from tailrace.db import clock, connections
 from tailrace.db.limits import reason, time_limits
 from tailrace.db.query import query
-from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import SweepRun
+from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 
 log = structlog.get_logger(__name__)
 

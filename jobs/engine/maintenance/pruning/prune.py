@@ -12,9 +12,9 @@ from tailrace.db.query import execute, query
 from tailrace.db.sql.plans import probe
 from tailrace.environment.conf import conf
 from tailrace.environment.discovery import subclasses
-from tailrace.jobs.maintenance.pruning.history import BATCH, drop_past, in_batches
-from tailrace.jobs.maintenance.retention import KeepEvents
-from tailrace.jobs.operations import audit
+from tailrace.jobs.engine.maintenance.pruning.history import BATCH, drop_past, in_batches
+from tailrace.jobs.runtime import audit
+from tailrace.jobs.runtime.retention import KeepEvents
 
 log = structlog.get_logger(__name__)
 

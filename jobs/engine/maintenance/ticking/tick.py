@@ -11,9 +11,9 @@ from tailrace.db import clock, connections
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import bookmarks
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.engine.maintenance.ticking import rescue, schedules
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
-from tailrace.jobs.maintenance.ticking import rescue, schedules
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ import psutil
 
 from tailrace.db import clock
 from tailrace.db.query import execute
-from tailrace.jobs.maintenance.workers.code_version import code_version
+from tailrace.jobs.engine.maintenance.workers.code_version import code_version
 
 INTERVAL_SECONDS = 10
 

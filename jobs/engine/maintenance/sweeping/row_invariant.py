@@ -7,7 +7,7 @@ from tailrace.db import clock
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
-from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.runtime.invariant import Invariant
 
 BATCH = 5000
 """Rows that one statement of `scan` reads."""

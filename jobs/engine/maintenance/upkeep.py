@@ -23,13 +23,13 @@ from tailrace.db.connections import ENGINE, timed_out
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
 from tailrace.environment.conf import conf
-from tailrace.jobs.maintenance import periods, sync_declared
-from tailrace.jobs.maintenance.pruning import history
-from tailrace.jobs.maintenance.pruning.prune import prune
-from tailrace.jobs.maintenance.sweeping.sweep import sweep
-from tailrace.jobs.maintenance.ticking.tick import tick
-from tailrace.jobs.maintenance.workers import turns
-from tailrace.jobs.maintenance.workers.heartbeat import Heartbeat
+from tailrace.jobs.engine.maintenance import periods, sync_declared
+from tailrace.jobs.engine.maintenance.pruning import history
+from tailrace.jobs.engine.maintenance.pruning.prune import prune
+from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
+from tailrace.jobs.engine.maintenance.ticking.tick import tick
+from tailrace.jobs.engine.maintenance.workers import turns
+from tailrace.jobs.engine.maintenance.workers.heartbeat import Heartbeat
 
 log = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.failures.fill_in import group_or_leave
+from tailrace.jobs.engine.maintenance.sweeping.row_invariant import OLD
 from tailrace.jobs.engine.waking import dependents
-from tailrace.jobs.maintenance.sweeping.row_invariant import OLD
 
 log = structlog.get_logger(__name__)
 
