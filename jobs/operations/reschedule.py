@@ -11,8 +11,9 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit, batches
+from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.row_locks import lock
+from tailrace.jobs.runtime import audit
 
 log = structlog.get_logger(__name__)
 

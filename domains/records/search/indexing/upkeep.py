@@ -10,7 +10,8 @@ from tailrace.domains.records.models import Record
 from tailrace.domains.records.search.indexing.backends import backends
 from tailrace.domains.records.search.indexing.reindexing import reindex
 from tailrace.jobs.models import Job
-from tailrace.jobs.operations import audit, batches
+from tailrace.jobs.operations import batches
+from tailrace.jobs.runtime import audit
 
 INDEX_RECORD = "records.index_record"
 REPLAY = batches.PERMISSION
