@@ -10,10 +10,11 @@ from django.db.models import QuerySet
 
 from tailrace.db.locks import Blocked
 from tailrace.jobs.models import Job, Replay
-from tailrace.jobs.operations import OperationResult, audit
+from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.runtime import audit
 from tailrace.jobs.runtime.states import LIVE, REPLAYABLE, State
 
 PERMISSION = "tailrace_jobs.replay_job"

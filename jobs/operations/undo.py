@@ -9,8 +9,9 @@ from tailrace.db import clock
 from tailrace.db.query import execute, query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
-from tailrace.jobs.operations import OperationResult, audit
+from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.row_locks import lock
+from tailrace.jobs.runtime import audit
 
 log = structlog.get_logger(__name__)
 
