@@ -11,9 +11,9 @@ from django.db import connection
 
 from tailrace.events.types import all_types
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.maintenance import sync_declared
+from tailrace.jobs.engine.maintenance.pruning import history
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.maintenance import sync_declared
-from tailrace.jobs.maintenance.pruning import history
 from tailrace.subscriptions.notifications.preferences import defaults
 
 _KEEP = """
