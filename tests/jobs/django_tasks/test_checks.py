@@ -4,7 +4,7 @@ import pytest
 
 from tailrace.jobs.django_tasks import Backend, registration
 from tailrace.jobs.django_tasks.framework import task_backends
-from tailrace.jobs.platform.checks import check_handlers
+from tailrace.jobs.platform.checks.handlers import check_handlers
 from tests.sandbox import tasks
 
 
