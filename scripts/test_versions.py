@@ -66,6 +66,7 @@ def wheel() -> Path:
         FOLDER.mkdir(parents=True, exist_ok=True)
         build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "."]
         subprocess.run([*build, "--wheel-dir", FOLDER], cwd=ROOT, check=True)
+        shutil.rmtree(ROOT / "build", ignore_errors=True)  # left by setuptools
         built = list(FOLDER.glob("*.whl"))
     return built[0]
 

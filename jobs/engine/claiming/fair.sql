@@ -1,4 +1,5 @@
--- Claim due jobs of the lanes in turn. The kinds of fair claims in kinds.py give other values to
+-- Claim due jobs of the lanes in turn. claim_sql.py puts the statement together, with the end in
+-- take.sql. The kinds of fair claims in kinds.py give other values to
 -- {lanes_in_turn}: the lanes that may take part
 -- {lane_count}: how many of them take part
 -- {share}: how many jobs each lane gets
