@@ -18,4 +18,4 @@ class WebSettings(AppSettings):
     USER_BURST: PositiveInt = 200
     """requests of a user that may come at once"""
     API_MAX_BODY_BYTES: int = Field(1_048_576, ge=1024)
-    """maximum size of the body of a request to the API, in bytes; uploads of files have their own"""
+    """maximum size of the body of a request to the API, in bytes; files have their own"""
