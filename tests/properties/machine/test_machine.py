@@ -119,6 +119,7 @@ def recorded_writes() -> Iterator[None]:
     empty_broker()
 
 
+@pytest.mark.usefixtures("import_folder", "storage_folder")  # without files of other tests
 def test_the_rules_hold_in_any_order_of_events(recorded_writes: None, ten_to_a_claim: None) -> None:
     seen.clear()
     stateful.run_state_machine_as_test(
