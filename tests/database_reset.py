@@ -30,7 +30,16 @@ BEGIN
   RETURN hash;
 END $$;
 
--- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked.
+-- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked. So
+-- are the rows of a small table that was not analysed: to truncate it takes as long as a test, since
+-- all of its indexes are made anew, and all sessions plan their statements again.
+CREATE FUNCTION snapshot.clear(name regclass, referenced bool) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE few bool := pg_relation_size(name) <= 8 * 8192
+  AND (SELECT reltuples < 0 FROM pg_class WHERE oid = name);
+BEGIN
+  EXECUTE format(CASE WHEN referenced OR few THEN 'DELETE FROM %s' ELSE 'TRUNCATE %s' END, name);
+END $$;
+
 CREATE FUNCTION snapshot.restore(days text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE t record; part regclass; changed bool;
 BEGIN
@@ -50,7 +59,7 @@ BEGIN
     IF t.name = 'tailrace_jobs_job' THEN  -- each partition by itself: most have stayed empty
       FOR part IN SELECT relid FROM pg_partition_tree(t.name) WHERE isleaf LOOP
         IF pg_relation_size(part) > 0 OR (SELECT reltuples >= 0 FROM pg_class WHERE oid = part) THEN
-          EXECUTE format('TRUNCATE %s', part);
+          PERFORM snapshot.clear(part, false);
         END IF;
       END LOOP;
       CONTINUE;
@@ -64,7 +73,7 @@ BEGIN
                      t.name, t.referenced, t.name) INTO changed;
     END IF;
     CONTINUE WHEN NOT changed;
-    EXECUTE format(CASE WHEN t.referenced THEN 'DELETE FROM %I' ELSE 'TRUNCATE %I' END, t.name);
+    PERFORM snapshot.clear(t.name::regclass, t.referenced);
     IF t.filled THEN
       EXECUTE format('INSERT INTO %I (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM snapshot.%I',
                      t.name, t.columns, t.columns, 'kept_' || t.name);
