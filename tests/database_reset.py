@@ -31,8 +31,8 @@ BEGIN
 END $$;
 
 -- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked. So
--- are the rows of a small table that was not analysed: to truncate it takes as long as a test, since
--- all of its indexes are made anew, and all sessions plan their statements again.
+-- are the rows of a small table that was not analysed: a TRUNCATE takes as long as a test, since it
+-- makes all indexes anew, and all sessions plan their statements again.
 CREATE FUNCTION snapshot.clear(name regclass, referenced bool) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE few bool := pg_relation_size(name) <= 8 * 8192
   AND (SELECT reltuples < 0 FROM pg_class WHERE oid = name);
