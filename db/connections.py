@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import psycopg
 from django.db import (
-    DEFAULT_DB_ALIAS,
     InterfaceError,
     OperationalError,
     connections,
@@ -19,19 +18,19 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from tailrace.db.engine_database import ENGINE as ENGINE
-from tailrace.db.engine_database import SESSION
+from tailrace.db.engine_database import SESSION, home
 
 T = TypeVar("T")
 
 is_one: ContextVar[bool] = ContextVar("is_one", default=False)
 """Whether the engine uses this thread's default connection: in tests, whose transaction no other
 connection sees (`tailrace.jobs.testing`)."""
-_alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
+_alias: ContextVar[str] = ContextVar("database", default="")
 
 
 def current() -> BaseDatabaseWrapper:
     """Return the current connection: the engine's within `engine()`, else the default one."""
-    return connections[_alias.get()]
+    return connections[_alias.get() or home()]
 
 
 @contextmanager
@@ -52,7 +51,7 @@ def engine_if(wanted: bool) -> AbstractContextManager[None]:
 @contextmanager
 def default() -> Iterator[None]:
     """Make the default connection the current one within the block, for handlers' code."""
-    token = _alias.set(DEFAULT_DB_ALIAS)
+    token = _alias.set(home())
     try:
         yield
     finally:
@@ -87,7 +86,7 @@ def with_reconnect(call: Callable[[], T]) -> T:
 def atomic(savepoint: bool = True) -> AbstractContextManager[None]:
     """Return a context manager: a transaction on the current connection, or a savepoint if a
     transaction is open."""
-    return transaction.atomic(using=_alias.get(), savepoint=savepoint)
+    return transaction.atomic(using=_alias.get() or home(), savepoint=savepoint)
 
 
 _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.items())

@@ -1,14 +1,43 @@
 """Django's description of the engine's database connection: see `tailrace.db.connections`."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Model
 
 ENGINE = "tailrace"
-"""Alias of the engine's connection. It uses the same server and database as `default`."""
+"""Alias of the engine's connection. It uses the same server and database as `home()`."""
 
+
+@cache
+def home() -> str:
+    """Return the alias of the database with events and jobs, whose transactions `publish` and
+    `enqueue` join: `default`, or TAILRACE["DATABASE"] of another project."""
+    given = getattr(settings, "TAILRACE", None)
+    return str(given.get("DATABASE", DEFAULT_DB_ALIAS)) if given else DEFAULT_DB_ALIAS
+
+
+class Router:
+    """Keeps events and jobs in the database `home()`, in a project with several."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        return home() if model._meta.app_label in LABELS else None
+
+    db_for_write = db_for_read
+
+    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
+        ours = {one._meta.app_label, other._meta.app_label} & LABELS
+        return True if ours else None
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        return db == home() if app_label in LABELS else None
+
+
+LABELS = {"tailrace_events", "tailrace_jobs"}
 STATEMENT_SECONDS = 15
 LOCK_SECONDS = 2
 SESSION = {
@@ -35,19 +64,26 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
         **default,
         "OPTIONS": dict(options),
         "POOLED": pooled,
-        "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
+        "TEST": {"MIRROR": home()},
     }
 
 
 def add_engine_database() -> None:
     """Add the engine's connection to a project whose DATABASES does not have it. It keeps what the
-    entry `default` says of server, user and session; it has no pool of its own, no transaction
+    entry `home()` says of server, user and session; it has no pool of its own, no transaction
     around requests, and the isolation level of the engine, READ COMMITTED. With
     DISABLE_SERVER_SIDE_CURSORS, as Django's docs require for poolers such as PgBouncer, sessions
-    are taken to be pooled."""
+    are taken to be pooled. Raises ImproperlyConfigured if DATABASES has no entry `home()`."""
     if ENGINE in settings.DATABASES:
         return
-    default = {"OPTIONS": {}, **settings.DATABASES.get(DEFAULT_DB_ALIAS, {})}
+    if home() != DEFAULT_DB_ALIAS:
+        if home() not in settings.DATABASES:
+            raise ImproperlyConfigured(
+                f"TAILRACE['DATABASE'] is {home()!r}; DATABASES has {', '.join(settings.DATABASES)}"
+            )
+        router = f"{__name__}.{Router.__name__}"
+        settings.DATABASE_ROUTERS = [router, *settings.DATABASE_ROUTERS]
+    default = {"OPTIONS": {}, **settings.DATABASES.get(home(), {})}
     own = engine_database(default, pooled=default.get("DISABLE_SERVER_SIDE_CURSORS", False))
     for name in ("pool", "isolation_level"):
         own["OPTIONS"].pop(name, None)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections
+from django.db import NotSupportedError, connections
 
-from tailrace.db.engine_database import ENGINE
+from tailrace.db.engine_database import ENGINE, home
 from tailrace.environment.conf import on_platform
 
 OLDEST = 15
@@ -24,7 +24,7 @@ class ServerProblem:
 
 def server_problem() -> ServerProblem | None:
     """Open a new connection to the server; return the problem, or None if it can be used."""
-    default = connections[DEFAULT_DB_ALIAS]
+    default = connections[home()]
     params = default.get_connection_params() | {"connect_timeout": CONNECT_SECONDS}
     try:
         with psycopg.connect(**params) as connection:
@@ -41,7 +41,7 @@ def server_problem() -> ServerProblem | None:
 def refuse_old(connection: Any, **kwargs: Any) -> None:
     """Receiver of `connection_created`: raise NotSupportedError if our server is too old. Other
     databases of a project are its own."""
-    if connection.alias not in (DEFAULT_DB_ALIAS, ENGINE) or connection.vendor != "postgresql":
+    if connection.alias not in (home(), ENGINE) or connection.vendor != "postgresql":
         return
     if (version := connection.pg_version) < OLDEST * 10_000:
         connection.close()
@@ -50,7 +50,7 @@ def refuse_old(connection: Any, **kwargs: Any) -> None:
 
 def too_old(version: int) -> str:
     """Return the message about a server of this version, a number such as 140012."""
-    address = _address(connections[DEFAULT_DB_ALIAS].settings_dict)
+    address = _address(connections[home()].settings_dict)
     return (
         f"{address} has version {version // 10_000}, but Tailrace needs {OLDEST} or newer;"
         f" upgrade it, or {_OTHER if on_platform() else 'set DATABASES to another server'}"

@@ -6,6 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.events.models import Event
 from tailrace.jobs.runtime import audit
 
@@ -16,7 +17,7 @@ def acknowledge(user: Any, id: int) -> bool:
     """Acknowledge a flagged event; return False if it is not flagged."""
     if not user.has_perm(PERMISSION):
         raise PermissionDenied(f"you need the permission {PERMISSION}")
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         changed = Event.objects.flagged().filter(pk=id).update(acknowledged_at=clock.now())
         if changed:
             audit.record(user, Event, "acknowledged", [(id, f"event {id}")])

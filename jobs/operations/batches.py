@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
+from tailrace.db.engine_database import home
 from tailrace.db.locks import Blocked
 from tailrace.jobs.models import Job, Replay
 from tailrace.jobs.operations import OperationResult
@@ -113,7 +114,7 @@ def _apply_to_batch(
     user: Any, action: JobAction, batch: dict[int, str], summary: Summary, what: str
 ) -> None:
     ids, name = list(batch), user.get_username()
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         replay, entry = summary.replay, summary.entry
         if what and action.can_be_undone:
             replay = replay or Replay.objects.create(user_id=user.pk, what=what)

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.operations import OperationResult
@@ -30,7 +31,7 @@ def cancel(
     """Cancel unstarted jobs at once. If `running`, running jobs stop at their next
     `job.check_cancelled()`; else they are not changed. The error of a cancelled job is `reason`, or
     "cancelled by" and `by`. Raises Blocked as `row_locks.lock`."""
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         lock(ids)
         reason = reason or f"cancelled by {by}"
         states = dict(query(_CANCEL, ids=list(ids), reason=reason, running=running))

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import dependents, wake
@@ -64,7 +65,7 @@ def replay(
     created now. `record` is the id of a Replay by which this can be undone. Raises Blocked as
     `row_locks.lock`.
     """
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         lock(ids)
         worked_out = work_out_again(ids)
         replayed = list(worked_out.changed)

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Job
@@ -34,7 +35,7 @@ def reschedule(
     Blocked as `row_locks.lock`."""
     if not user.has_perm(batches.PERMISSION):
         raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         lock([id])
         rows = query(_RESCHEDULE, id=id, due_at=due_at, priority=priority)
         for handler, new_priority, new_due_at, is_due in rows:

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.operations import OperationResult
@@ -27,7 +28,7 @@ WHERE j.id = free.id RETURNING j.id, j.handler
 
 def retry_now(ids: Sequence[int], by: str = "an operator") -> OperationResult:
     """Make pending jobs due now that are scheduled for later; locked jobs are skipped."""
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         handlers = dict(query(_RETRY_NOW, ids=list(ids)))
         wake.on_commit(set(handlers.values()))
     log.info("jobs.retried", by=by, retried=len(handlers))

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import execute, query
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.models import Replay
@@ -65,7 +66,7 @@ def begun(replay: Replay) -> tuple[int, int]:
 def undo(replay: Replay, user: Any) -> OperationResult:
     """Restore the jobs of the replay that have not started; the others are not changed. The audit
     log gets one entry. Raises Blocked as `row_locks.lock`."""
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         Replay.objects.select_for_update().get(pk=replay.pk)
         ids = [id for (id,) in query(_IDS, replay=replay.pk)]
         if ids:

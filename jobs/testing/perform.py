@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS
 from django.db import connections as databases
 from django.db.models import F, Max
 from pydantic import BaseModel
 
 from tailrace.db import clock, connections
-from tailrace.db.engine_database import ENGINE
+from tailrace.db.engine_database import ENGINE, home
 from tailrace.db.query import database_now, query
 from tailrace.events.publish import Recorded
 from tailrace.jobs.engine import registry
@@ -37,7 +36,7 @@ CALL_SECONDS = 60
 @contextmanager
 def one_connection() -> Iterator[None]:
     """Let the engine use this thread's default connection within the block."""
-    own, databases[ENGINE] = databases[ENGINE], databases[DEFAULT_DB_ALIAS]
+    own, databases[ENGINE] = databases[ENGINE], databases[home()]
     token = connections.is_one.set(True)
     try:
         yield

@@ -86,6 +86,28 @@ def test_it_works_behind_a_pooler(host: Host) -> None:
             host.environment = ours
 
 
+def test_events_and_jobs_are_in_the_database_of_its_models(host: Host) -> None:
+    """Its database `default` is a SQLite that knows none of them."""
+    there = host.environment
+    host.environment = there | {"DB_ELSEWHERE": "yes"}
+    try:
+        done = host.manage("check")
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        done = host.manage("migrate", "--database", "board")
+        assert done.returncode == 0, done.stderr
+        before = len(host.scenario("state")["announced"])
+        host.start_worker("-c", "2", "-n", "elsewhere@%h")
+        assert host.scenario("post") == [200, 200, 500]
+        wait_until(lambda: host.scenario("state")["announced"][before:] == [1, 1])
+        done = host.manage("tailrace", "verdict")
+        assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
+        done = host.manage("tailrace", "fsck")
+        assert done.returncode == 0, done.stdout
+    finally:
+        host.stop_workers()
+        host.environment = there
+
+
 def test_its_own_tests_run_jobs(host: Host) -> None:
     done = host.manage("test", "jobs")
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from datetime import timedelta
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import execute, query
 from tailrace.jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
 
@@ -131,7 +132,7 @@ def add_up() -> int:
     """Sum up the periods that are over, longer ones when all of their minutes exist; delete periods
     that no chart shows any more. Return how many rows were added."""
     added, is_whole = _add_minutes()
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         _avoid_sequential_scans()
         if is_whole:
             added += sum(execute(step) for step in _LONGER_STEPS)
@@ -147,7 +148,7 @@ def _add_minutes() -> tuple[int, bool]:
     added, deadline = 0, time.monotonic() + MOST_SECONDS
     while since < until and time.monotonic() <= deadline:
         end = min(since + PIECE, until)
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             _avoid_sequential_scans()
             added += execute(_MINUTES, since=since, until=end)
         since = end

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from django.db import DEFAULT_DB_ALIAS as DATABASE
 
+from tailrace.db.engine_database import home
 from tailrace.db.limits import time_limits
 from tailrace.db.locks import Blocked
 from tailrace.db.query import database_now, execute, query
@@ -81,7 +81,7 @@ def add_missing() -> None:
 def add_queues() -> None:
     """Create the missing queues, each with its activity row."""
     # Inserting an existing row waits for a transaction that changes it, even with DO NOTHING.
-    present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
+    present = set(Queue.objects.using(home()).values_list("name", flat=True))
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
     execute(activity.CREATE, names=list(registry.all_handlers()))
@@ -91,7 +91,7 @@ def _sync_schedules() -> list[str]:
     """Create, change and retire the schedules of handlers as declared; return the names of
     schedules that were skipped because another transaction has locked them."""
     declared = _declared()
-    rows = Schedule.objects.using(DATABASE)
+    rows = Schedule.objects.using(home())
     stored = {row.name: row for row in rows.filter(name__in=declared)}
     now = database_now()
     new = [Schedule(name=name) for name in declared if name not in stored]

@@ -17,9 +17,10 @@ from typing import Any
 import structlog
 from celery import current_app
 from celery.signals import beat_init, worker_ready, worker_shutdown
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db import OperationalError, connections
 
 from tailrace.db.connections import ENGINE, timed_out
+from tailrace.db.engine_database import home
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
 from tailrace.environment.conf import conf
@@ -117,11 +118,11 @@ class UpkeepThread(threading.Thread):
                     pause = self._look()
                 self._stopping.wait(pause)
         finally:
-            connection.close()
+            connections[home()].close()
 
     def _own_session(self) -> None:
         """Give this thread its own default connection with its own limits."""
-        own = connections.create_connection(DEFAULT_DB_ALIAS)
+        own = connections.create_connection(home())
         options = dict(own.settings_dict["OPTIONS"])
         pooled = connections[ENGINE].settings_dict["POOLED"]
         if not pooled:  # behind a pooler, the engine's limits go with each statement
@@ -129,7 +130,7 @@ class UpkeepThread(threading.Thread):
             options["options"] = f"{options.get('options', '')} {flags}".strip()
         options["application_name"] = f"tailrace {self.name}"
         own.settings_dict = own.settings_dict | {"OPTIONS": options, "POOLED": pooled}
-        connections[DEFAULT_DB_ALIAS] = own
+        connections[home()] = own
 
     def _look(self) -> float:
         """Do the duties that are due; return the seconds until the next one is due."""
@@ -157,7 +158,7 @@ class UpkeepThread(threading.Thread):
         return self._due[duty.name] - time.monotonic()
 
     def _failed(self, error: Exception) -> None:
-        connection.close()
+        connections[home()].close()
         words = f"{type(error).__name__}: {str(error).strip()}"
         if words != self._error or time.monotonic() - self._logged_at > REPEAT_SECONDS:
             log.warning("upkeep.failed", thread=self.name, error=words)

@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
+from tailrace.db.engine_database import home
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue
@@ -175,7 +176,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     def _operate(self, request: HttpRequest, action: str, names: list[str]) -> None:
         operation, past = OPERATIONS[action]
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             changed = [name for name in names if operation(name, request.user.get_username())]
             rows = [(name, name) for name in changed]
             audit.record(request.user, Queue, past, rows, filter_in_words(request))

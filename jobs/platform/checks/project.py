@@ -6,9 +6,11 @@ from typing import Any
 
 from celery import current_app
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Warning, register
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import connections, router
 
+from tailrace.db.engine_database import home
 from tailrace.environment.conf import on_platform, project_settings
 from tailrace.environment.suggest import did_you_mean
 
@@ -33,7 +35,7 @@ def _settings() -> Iterator[CheckMessage]:
             "E021", f"TAILRACE: {problem}", "its default is used; see docs/your-project.md"
         )
     for name in given:
-        if name not in known.names:
+        if name not in (*known.names, "DATABASE"):
             hint = f"remove it{did_you_mean(str(name), known.names)}"
             yield _error("E022", f"TAILRACE: no setting is called {name!r}", hint)
     if not settings.USE_TZ:
@@ -43,13 +45,21 @@ def _settings() -> Iterator[CheckMessage]:
 
 
 def _database() -> Iterator[CheckMessage]:
-    database = connections[DEFAULT_DB_ALIAS]
+    database = connections[home()]
     if database.vendor != "postgresql":
         yield _error(
             "E024",
-            f"the database {DEFAULT_DB_ALIAS!r} is {database.display_name}; events and jobs need"
+            f"the database {home()!r} is {database.display_name}; events and jobs need"
             " PostgreSQL 15 or newer",
             "DATABASES = {'default': {'ENGINE': 'django.db.backends.postgresql', …}}",
+        )
+
+    if (users := router.db_for_write(get_user_model())) != home():
+        yield _error(
+            "E029",
+            f"events and jobs are in the database {home()!r}, but users are in {users!r};"
+            " they refer to each other",
+            f'TAILRACE = {{"DATABASE": {users!r}}}',
         )
 
 

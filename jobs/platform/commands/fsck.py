@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import OperationalError, connection
+from django.db import OperationalError, connections
 
+from tailrace.db.engine_database import home
 from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.engine.maintenance.sweeping.check_all import Report, check_all
 from tailrace.jobs.platform.inspection.search.terms import seconds
@@ -45,7 +46,7 @@ class Command(BaseCommand):
             if isinstance(rule, EventHasJobs):
                 rule.since = _since(options["since"])
         try:
-            connection.ensure_connection()
+            connections[home()].ensure_connection()
         except OperationalError as error:
             raise CommandError(f"the database cannot be reached: {error}") from None
         pause = partial(time.sleep, options["pause"])

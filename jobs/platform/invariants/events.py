@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db import connection
+from django.db import connections
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.environment.conf import conf
 from tailrace.events.publish import RECORDED, Recorded
@@ -164,7 +165,7 @@ def _jobs_without_database(handler: Handler, event: Recorded) -> list[NewJob]:
         statements.append(sql)
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(record):
+    with connections[home()].execute_wrapper(record):
         jobs = jobs_for(event, [handler])
     if statements:
         return []

@@ -14,6 +14,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.environment.conf import on_platform
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
@@ -81,7 +82,7 @@ def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
         return card | {"missing_permission": panel.permission}
     panel.user = user_of(request)
     try:
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             context = panel.context()
             body = render_to_string(panel.template, context, request)
             return card | {"body": body, "alert": bool(context.get("alert"))}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from tailrace.db.engine_database import home
 from tailrace.db.query import execute
 from tailrace.jobs.engine import registry
 from tailrace.jobs.enqueue import InvalidJob, enqueue_or_merge
@@ -36,7 +37,7 @@ def request_job(user: User, request: JobRequest, key: str = "") -> Requested:
     unique key.
     """
     handler, routing_key = _handler_and_routing_key(user, request)
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         if key:
             job_id = request_keys.take(user.pk, key, request.digest())

@@ -17,6 +17,7 @@ import structlog
 from django.db import DatabaseError, transaction
 
 from tailrace.db import connections
+from tailrace.db.engine_database import home
 from tailrace.db.query import database_now, execute, query
 from tailrace.db.sql.plans import probe
 from tailrace.environment.conf import conf
@@ -98,7 +99,7 @@ def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
     known = set(days())
     made = [day for day in wanted if day not in known]
     for day in made:
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             execute("SELECT pg_advisory_xact_lock(hashtext('tailrace.jobs.history'))")
             if day not in days():
                 indexes = ";\n".join(_indexes(day).values())
@@ -204,7 +205,7 @@ def _drop_table(name: str, deadline: float) -> bool:
     """Drop the table; return False if other sessions read the history all the time."""
     for _number in range(DROP_TRIES):
         try:
-            with transaction.atomic():
+            with transaction.atomic(using=home()):
                 execute(f"SET LOCAL lock_timeout = {DROP_LOCK_MILLISECONDS}")
                 execute(f"DROP TABLE {name}")
             return True

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, islice, takewhile
 
-from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import database_now, execute, query
 from tailrace.db.sql.arrays import arrays, number_array, text_array
 from tailrace.db.sql.plans import probe
@@ -96,7 +96,7 @@ def run_due(limit: int = LARGEST_PIECE) -> int:
     """Process one piece of at most `limit` schedules; return how many were due."""
     if not query(_DUE, known=list(registry.all_handlers())):
         return 0
-    with transaction.atomic(using=DATABASE):
+    with transaction.atomic(using=home()):
         query(_BY_INDEX)
         now = database_now()
         plans = _plan(_lock_due(now, limit), now)
@@ -125,7 +125,7 @@ ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 def _lock_due(now: datetime, limit: int) -> list[Schedule]:
     known = list(registry.all_handlers())
     params = {"now": now, "limit": limit, "known": known, "clock": clock.offset}
-    return list(Schedule.objects.raw(_LOCK_DUE, params, using=DATABASE))
+    return list(Schedule.objects.raw(_LOCK_DUE, params, using=home()))
 
 
 @dataclass(slots=True)
@@ -184,7 +184,7 @@ def _missing_handlers(names: set[str]) -> dict[str, str]:
     unknown = names - registry.all_handlers().keys()
     if not unknown:
         return {}
-    rows = Queue.objects.using(DATABASE).filter(name__in=unknown, retired_at__isnull=False)
+    rows = Queue.objects.using(home()).filter(name__in=unknown, retired_at__isnull=False)
     retired = set(rows.values_list("name", flat=True))
     return {name: HANDLER_MISSING if name in retired else HANDLER_UNKNOWN for name in unknown}
 

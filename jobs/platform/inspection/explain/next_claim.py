@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from django.db import transaction
 
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
@@ -145,7 +146,7 @@ WHERE j.id = %(id)s
 
 def _row_lock(job: Job) -> list[Reason]:
     """Return the reason that claims skip the job; empty if they can lock its row."""
-    with transaction.atomic():
+    with transaction.atomic(using=home()):
         free = query(_FREE, id=job.pk)
         transaction.set_rollback(True)  # at once: a claim may want the row
     if free:

@@ -53,6 +53,11 @@ DATABASES = {
 }
 if "DB_POOLED" in os.environ:  # PgBouncer takes no options; the database has the search_path
     DATABASES["default"] |= {"DISABLE_SERVER_SIDE_CURSORS": True, "OPTIONS": {}}
+if "DB_ELSEWHERE" in os.environ:  # `default` is of no use here: all models are in `board`
+    DATABASES["board"] = DATABASES["default"]
+    DATABASES["default"] = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    DATABASE_ROUTERS = ["config.routers.ToBoard"]
+    TAILRACE = {"DATABASE": "board"}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "web.Person"
 USE_TZ = True

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db import clock
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker
@@ -42,7 +43,7 @@ class BreakerOpen(Check):
         return causes
 
     def mend(self, user: User, subject: str) -> str:
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             if not Breaker.objects.filter(name=subject, open_until__isnull=False).exists():
                 return "The circuit breaker is already closed."
             breaker.record_success(subject)

@@ -3,6 +3,7 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from tailrace.db.engine_database import home
 from tailrace.db.query import query
 from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.pause import resume
@@ -34,7 +35,7 @@ class QueuePaused(Check):
         return [_cause(*row) for row in query(_PAUSED, cap=MAX_COUNTED)]
 
     def mend(self, user: User, subject: str) -> str:
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             if not resume(subject, user.get_username()):
                 return f"{subject} is not paused."
             audit.record(user, Queue, "resumed", [(subject, subject)])

@@ -1,6 +1,7 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from tailrace.db.engine_database import home
 from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.platform.inspection.display.formatting import when
@@ -24,7 +25,7 @@ class ScheduleGone(Check):
         return causes + [_missing(name) for name in sync_declared.missing_schedules()[:MAX_NAMED]]
 
     def mend(self, user: User, subject: str) -> str:
-        with transaction.atomic():
+        with transaction.atomic(using=home()):
             if not sync_declared.restore_schedule(subject):
                 return f"{subject} is already scheduled, or no code declares it."
             row = Schedule.objects.get(name=subject)
