@@ -55,8 +55,10 @@ SESSION = {
 """Settings of the engine's session."""
 
 
-def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return the entry of Django's DATABASES for the engine, made from the entry `default`. If
+def engine_database(
+    default: Mapping[str, Any], *, pooled: bool, alias: str = DEFAULT_DB_ALIAS
+) -> dict[str, Any]:
+    """Return the entry of Django's DATABASES for the engine, made from the entry of `alias`. If
     sessions are `pooled`, the session has no settings, and `connections.prefix` sends them with
     each statement."""
     options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
@@ -64,7 +66,7 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
         **default,
         "OPTIONS": dict(options),
         "POOLED": pooled,
-        "TEST": {"MIRROR": home()},
+        "TEST": {"MIRROR": alias},
     }
 
 
@@ -84,7 +86,8 @@ def add_engine_database() -> None:
         router = f"{__name__}.{Router.__name__}"
         settings.DATABASE_ROUTERS = [router, *settings.DATABASE_ROUTERS]
     default = {"OPTIONS": {}, **settings.DATABASES.get(home(), {})}
-    own = engine_database(default, pooled=default.get("DISABLE_SERVER_SIDE_CURSORS", False))
+    pooled = default.get("DISABLE_SERVER_SIDE_CURSORS", False)
+    own = engine_database(default, pooled=pooled, alias=home())
     for name in ("pool", "isolation_level"):
         own["OPTIONS"].pop(name, None)
     own |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
