@@ -18,7 +18,9 @@ def home() -> str:
     """Return the alias of the database with events and jobs, whose transactions `publish` and
     `enqueue` join: `default`, or TAILRACE["DATABASE"] of another project."""
     given = getattr(settings, "TAILRACE", None)
-    return str(given.get("DATABASE", DEFAULT_DB_ALIAS)) if given else DEFAULT_DB_ALIAS
+    if not isinstance(given, Mapping):  # a check reports another type
+        return DEFAULT_DB_ALIAS
+    return str(given.get("DATABASE", DEFAULT_DB_ALIAS))
 
 
 class Router:
