@@ -6,7 +6,6 @@ from django.contrib import admin
 from django.urls import include, path
 
 from tailrace.config.installed_apps import APPS
-from tailrace.config.monitoring import metrics
 from tailrace.config.monitoring.health import healthz
 from tailrace.environment.discovery import find_module, import_modules
 
@@ -14,7 +13,6 @@ import_modules("admin")  # here, so that only processes that serve pages load th
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", healthz, name="readyz"),
-    path("metrics", metrics.page, name="metrics"),
     path("admin/", admin.site.urls),
     *(
         path("", include(module))

@@ -1,7 +1,8 @@
-"""The overview, at the root of the site."""
+"""The overview and the metrics, on the platform at the root of the site."""
 
 from django.urls import path
 
+from tailrace.jobs.platform.pages import metrics
 from tailrace.jobs.platform.pages.page import acknowledge_event, mend, overview, poll
 from tailrace.jobs.platform.pages.storage import storage
 from tailrace.jobs.platform.pages.workers import workers
@@ -13,6 +14,7 @@ def _template(name: str) -> dict[str, str]:
 
 app_name = "tailrace"
 urlpatterns = [
+    path("metrics", metrics.page, name="metrics"),
     path("", overview, name="overview"),
     path("overview/panels", poll, name="overview_panels"),
     path("overview/mend/<slug:code>", mend, name="overview_mend"),

@@ -2,7 +2,6 @@
 Everybody may read whether database and broker respond and whether the system is healthy; causes,
 counts and names of queues are only for staff, and for monitoring with HEALTH_TOKEN."""
 
-import hmac
 from typing import Any
 
 import structlog
@@ -17,6 +16,7 @@ from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.broker import broker
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.unserved import unserved
+from tailrace.jobs.platform.pages.access import has_token
 
 log = structlog.get_logger(__name__)
 
@@ -84,9 +84,3 @@ def details() -> dict[str, Any]:
         "ticked_by": tick.by,
         "unserved": [queue.name for queue in unserved()],
     }
-
-
-def has_token(request: HttpRequest) -> bool:
-    header = request.headers.get("Authorization", "").encode()
-    token = f"Bearer {settings.HEALTH_TOKEN}".encode()
-    return bool(settings.HEALTH_TOKEN) and hmac.compare_digest(header, token)

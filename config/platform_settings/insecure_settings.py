@@ -133,12 +133,6 @@ INSECURE = (
         "List only the addresses of the proxies.",
     ),
     Insecure(
-        "tailrace.E119",
-        "HEALTH_TOKEN: is shorter than 20 characters",
-        lambda own: 0 < len(own.HEALTH_TOKEN) < 20,
-        "Set it to 40 random characters, or leave it empty.",
-    ),
-    Insecure(
         "tailrace.W113",
         "REQUIRE_SECOND_FACTOR: is off, so a stolen password is enough to sign in as staff",
         lambda own: not own.REQUIRE_SECOND_FACTOR and not insecure.is_local(own.PUBLIC_URL),

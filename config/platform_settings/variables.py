@@ -128,9 +128,6 @@ class PlatformSettings(AppSettings):
     WEB_PROXIES: Annotated[list[str], Networks()] = ["127.0.0.1/32", "::1/128"]
     """networks of the proxies in front of the web server; X-Forwarded-Proto and X-Forwarded-For of
     other clients are ignored"""
-    HEALTH_TOKEN: str = ""
-    """token with which monitoring reads counts and names of queues at /healthz and /metrics, sent
-    as `Authorization: Bearer …`; empty: only staff can read them"""
     # A random key is for this process only: for commands that sign nothing.
     SECRET_KEY: str = Field(
         default_factory=lambda: secret_key_of_setup() or secrets.token_urlsafe(50)

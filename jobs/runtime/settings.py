@@ -2,6 +2,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from tailrace.environment.insecure import Insecure
 from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Names
 
@@ -10,6 +11,14 @@ class JobsSettings(AppSettings):
     """How jobs are run, and how long their records are kept."""
 
     prefixes = ("JOBS_", "SHUTDOWN_")
+    insecure = (
+        Insecure(
+            "tailrace.E119",
+            "HEALTH_TOKEN: is shorter than 20 characters",
+            lambda own: 0 < len(own.HEALTH_TOKEN) < 20,
+            "Set it to 40 random characters, or leave it empty.",
+        ),
+    )
 
     JOBS_RETENTION_DAYS: int = Field(30, ge=1, le=36_500)
     """days that finished jobs are kept"""
@@ -42,3 +51,6 @@ class JobsSettings(AppSettings):
     ]
     """exception classes, by dotted path, whose message (the first line) is in error reports; of
     other exceptions, whose messages may quote payloads, reports contain only the class"""
+    HEALTH_TOKEN: str = ""
+    """token with which monitoring reads counts and names of queues at /healthz and /metrics, sent
+    as `Authorization: Bearer …`; empty: only staff can read them"""

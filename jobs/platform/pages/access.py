@@ -1,5 +1,6 @@
-"""Restrict the pages of the overview to staff."""
+"""Restrict the pages of the overview to staff, and the metrics to staff and monitoring."""
 
+import hmac
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -10,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 
+from tailrace.environment.conf import conf
 from tailrace.jobs.platform.pages.admin_links import admin_address
 
 
@@ -31,3 +33,10 @@ def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return view(request, *args, **kwargs)
 
     return guarded
+
+
+def has_token(request: HttpRequest) -> bool:
+    """Whether the request is one of monitoring, with HEALTH_TOKEN."""
+    header = request.headers.get("Authorization", "").encode()
+    token = f"Bearer {conf.HEALTH_TOKEN}".encode()
+    return bool(conf.HEALTH_TOKEN) and hmac.compare_digest(header, token)

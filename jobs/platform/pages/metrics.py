@@ -1,4 +1,4 @@
-"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff. They
+"""The metrics for Prometheus, at /metrics: for monitoring with HEALTH_TOKEN, and for staff. They
 describe the whole system, so any web process can be scraped."""
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from tailrace.config.monitoring.health import has_token
 from tailrace.jobs.platform.inspection import metrics
+from tailrace.jobs.platform.pages.access import has_token
 
 
 class Figures(Collector):
