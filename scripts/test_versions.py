@@ -39,9 +39,13 @@ def main(wanted: list[str]) -> int:
 
 
 def find_python(version: str) -> str | None:
-    """Return the interpreter of this version: on the path, or of pyenv."""
-    installed = sorted(PYENV.glob(f"{version}.*/bin/python"))
-    return shutil.which(f"python{version}") or (str(installed[-1]) if installed else None)
+    """Return the interpreter of this version: of pyenv, or on the path (but no shim of pyenv that
+    leads to nothing)."""
+    paths = [*sorted(PYENV.glob(f"{version}.*/bin/python"), reverse=True)]
+    for path in map(str, [*paths, shutil.which(f"python{version}") or "/"]):
+        if os.path.isfile(path) and not subprocess.run([path, "-c", ""]).returncode:
+            return path
+    return None
 
 
 def test(name: str, python: str, packages: list[str]) -> bool:

@@ -40,6 +40,11 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     wait_until(lambda: host.scenario("state")["announced"] == [1, 1], what="both are announced")
     jobs = host.scenario("state")["jobs"]
     assert [(name, state) for name, state, *_ in jobs] == [("jobs.announce", "completed")] * 2
+    assert host.scenario("from_async_view") == 200
+    wait_until(lambda: len(host.scenario("state")["jobs"]) == 3)
+    statuses, lines = host.scenario("metrics")
+    assert statuses == [401, 200]
+    assert any("tick" in line for line in lines), "monitoring sees whether upkeep ticks"
     [served] = host.scenario("queues").values()
     assert served == ["board", "jobs.announce", "jobs.wait"]
     host.start_worker("-c", "1", "-n", "slow@%h", "-Q", "slow")

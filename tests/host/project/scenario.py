@@ -10,9 +10,11 @@ import django
 
 django.setup()
 
+from asgiref.sync import async_to_sync
 from config.celery import app
+from django.conf import settings
 from django.core import checks
-from django.test import Client, override_settings
+from django.test import AsyncClient, Client, override_settings
 from jobs.models import Job
 from jobs.tasks import count_words, rank
 from tailrace.jobs.enqueue import enqueue
@@ -49,6 +51,21 @@ def limits():
 
 def wait():
     return enqueue("jobs.wait", {"seconds": float(sys.argv[2])})
+
+
+def from_async_view():
+    return async_to_sync(AsyncClient().get)("/async").status_code
+
+
+def metrics():
+    """The status of the metrics for nobody and for monitoring, and the lines about the tick."""
+    with override_settings(TAILRACE={**getattr(settings, "TAILRACE", {}), "HEALTH_TOKEN": "t" * 40}):
+        answers = [
+            Client(headers=headers).get("/tailrace/metrics")
+            for headers in ({}, {"Authorization": f"Bearer {'t' * 40}"})
+        ]
+    lines = answers[1].content.decode().splitlines()
+    return [each.status_code for each in answers], [each for each in lines if "tick" in each]
 
 
 def state():

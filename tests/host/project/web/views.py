@@ -1,15 +1,23 @@
 import json
 
+from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from events.event_types import VacancyAdded
 from jobs.models import Job
 from jobs.tasks import count_words
-from tailrace.events.publish import NewEvent, publish
+from tailrace.events.publish import NewEvent, apublish, publish
 
 
 def overview(request):
     return HttpResponse("the page that this project calls overview")
+
+
+@transaction.non_atomic_requests
+async def add_from_async_view(request):
+    payload = {"vacancy": 0, "title": "from an async view"}
+    [event] = await apublish(NewEvent(VacancyAdded, payload))
+    return JsonResponse({"event": event.id})
 
 
 @csrf_exempt
