@@ -55,7 +55,9 @@ def test(name: str, python: str, packages: list[str]) -> bool:
     subprocess.run([python, "-m", "venv", environment], check=True)
     own = environment / "bin/python"
     install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    if subprocess.run([*install, *packages, wheel()]).returncode:
+    # Else pip takes the code of a PYTHONPATH for installed.
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if subprocess.run([*install, *packages, wheel()], env=alone).returncode:
         print_line(f"failed {name}: its packages cannot be installed")
         return False
     print_line(f"testing {name}")
