@@ -119,6 +119,10 @@ def add_rows(user):
     models.Breaker.objects.create(name="jobs.remind: text", failures=1, last_error="busy")
     replay = models.Replay.objects.create(user=user, what="state = failed", jobs=1)
     models.ReplayedJob.objects.create(replay=replay, job_id=first, before={})
+
+
+def show_worker():
+    """Let a worker have a recent heartbeat."""
     facts = {
         "node": "celery@board", "host": "board", "pid": 7, "concurrency": 2, "pool": "prefork",
         "memory": 7 * 10**7, "processes": [{"pid": 8, "memory": 5 * 10**7}],
@@ -126,7 +130,8 @@ def add_rows(user):
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO tailrace_jobs_pulse (name, at, queues, by, facts) VALUES"
-            " ('worker:celery@board 7', now(), %s, '', %s)",
+            " ('worker:celery@board 7', now(), %s, '', %s)"
+            " ON CONFLICT (name) DO UPDATE SET at = excluded.at",
             [json.dumps(["jobs.announce", "jobs.remind"]), json.dumps(facts)],
         )
 
@@ -182,6 +187,7 @@ def main():
         call_command("migrate", verbosity=0)
         add_rows(people.create_superuser("ann@board.example", "a long password"))
         return
+    show_worker()
     user = people.get()
     client = Client(headers={"host": "localhost"})
     unknown = client.get("/tailrace/")
