@@ -32,8 +32,8 @@ END $$;
 
 -- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked. So
 -- are the rows of a small table that was not analysed: a TRUNCATE takes as long as a test, since it
--- makes all indexes anew, and all sessions plan their statements again. `most`: the pages of a table
--- that is small. Tests of plans look at each page that a scan of the history reads.
+-- makes all indexes anew, and all sessions plan their statements again. `most`: how many pages a
+-- small table has. Tests of plans look at each page that a scan of the history reads.
 CREATE FUNCTION snapshot.clear(name regclass, referenced bool, most int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE few bool := pg_relation_size(name) <= most * 8192
