@@ -28,8 +28,11 @@ DATABASES = {"default": {
     "HOST": os.environ["DB_HOST"], "PORT": os.environ["DB_PORT"],
 }}
 CELERY_BROKER_URL = os.environ["BROKER"]
-EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-EMAIL_FILE_PATH = BASE_DIR / "mails"
+_files = "django.core.mail.backends.filebased.EmailBackend"
+if "MAILERS" in globals():  # from Django 6.1 on
+    MAILERS["default"] = {"BACKEND": _files, "OPTIONS": {"file_path": BASE_DIR / "mails"}}
+else:
+    EMAIL_BACKEND, EMAIL_FILE_PATH = _files, BASE_DIR / "mails"
 """
 PAY = """
 from django.test import RequestFactory
@@ -100,7 +103,7 @@ def test_it_can_be_left_again(empty_host: Host) -> None:
         done = empty_host.manage("migrate", app, "zero")
         assert done.returncode == 0, done.stderr
     settings = empty_host.work / "shop/settings.py"
-    text = 'INSTALLED_APPS += ["tailrace.events", "tailrace.jobs"]\n'
+    text = 'INSTALLED_APPS += ["django.contrib.postgres", "tailrace.events", "tailrace.jobs"]\n'
     settings.write_text(settings.read_text().replace(text, ""))
     urls = empty_host.work / "shop/urls.py"
     line = 'urlpatterns += [path("tailrace/", include("tailrace.jobs.urls"))]\n'

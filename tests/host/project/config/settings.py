@@ -73,4 +73,4 @@ CELERY_TASK_DEFAULT_RATE_LIMIT = "600/m"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 4
 
 # What docs/your-project.md says: nothing else.
-INSTALLED_APPS += ["tailrace.events", "tailrace.jobs"]
+INSTALLED_APPS += ["django.contrib.postgres", "tailrace.events", "tailrace.jobs"]
