@@ -20,7 +20,8 @@ VHOST = "tailrace_services"
 MARKERS = "not long and not once and not slow"
 STATEMENTS = Path("var/test-statements")
 """The file in which `make test` records the statements that each test sends."""
-WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
+WORKERS = ("", *(f"_gw{number}" for number in range(7)))
+"""pytest and its processes, which `-n` may limit further: Redis has eight key spaces from 8 on."""
 PATIENCE = 30
 """Time limit of a rabbitmqctl command in seconds, so that it cannot hang the tests."""
 
