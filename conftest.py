@@ -20,7 +20,6 @@ from django.test import TestCase, TransactionTestCase
 
 from tailrace.config.installed_apps import APPS
 from tailrace.config.platform_settings.variables import PlatformSettings, secret_key_file
-from tailrace.db.connections import ENGINE, is_one
 from tailrace.environment import private_files
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.loading import settings_classes
@@ -210,16 +209,16 @@ def _name_sessions_left() -> None:
 
 
 _django_enters, _django_rolls_back = TestCase._enter_atomics, TestCase._rollback_atomics
-_tokens: list[Any] = []
-_engines: list[Any] = []
-"""The engine's connections of before, outermost first: a TestCase enters for its class, too."""
+_shared: list[Any] = []
+"""The blocks of `one_connection`, outermost first: a TestCase enters for its class, too."""
 
 
 def _enter_atomics(cls: type[TestCase]) -> Any:
     """A test that is rolled back has one connection: the engine sees what the test wrote."""
-    _engines.append(connections[ENGINE])
-    connections[ENGINE] = connections[DEFAULT_DB_ALIAS]
-    _tokens.append(is_one.set(True))
+    from tailrace.jobs.testing.perform import one_connection
+
+    _shared.append(one_connection())
+    _shared[-1].__enter__()
     return _django_enters.__func__(cls)
 
 
@@ -227,8 +226,7 @@ def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
     from tailrace.jobs.engine.settling import settle
 
     _django_rolls_back.__func__(cls, atomics)
-    connections[ENGINE] = _engines.pop()
-    is_one.reset(_tokens.pop())
+    _shared.pop().__exit__(None, None, None)
     settle.forget_table()  # the test may have made partitions
 
 

@@ -56,8 +56,8 @@ def test(name: str, python: str, packages: list[str]) -> bool:
     own = environment / "bin/python"
     install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # Else pip takes the code of a PYTHONPATH for installed.
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if subprocess.run([*install, *packages, wheel()], env=alone).returncode:
+    without_path = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if subprocess.run([*install, *packages, wheel()], env=without_path).returncode:
         print_line(f"failed {name}: its packages cannot be installed")
         return False
     print_line(f"testing {name}")

@@ -87,8 +87,8 @@ class Backend(BaseTaskBackend):
             text = f"TASKS[{self.alias!r}] needs the apps tailrace.events and tailrace.jobs"
             hint = "INSTALLED_APPS += ['tailrace.events', 'tailrace.jobs']"
             return [Error(text, hint=hint, id="tailrace_jobs.E031")]
-        place = f"TASKS[{self.alias!r}]['OPTIONS']"
-        return [Error(f"{place} {each}", id="tailrace_jobs.E032") for each in self._problems()]
+        options = f"TASKS[{self.alias!r}]['OPTIONS']"
+        return [Error(f"{options} {each}", id="tailrace_jobs.E032") for each in self._problems()]
 
     def _problems(self) -> Iterator[str]:
         yield from _unknown(self.options, (*registration.OPTIONS, "tasks"))

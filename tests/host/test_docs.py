@@ -83,7 +83,7 @@ def test_a_newcomer_follows_the_page(empty_host: Host) -> None:
                 case ["celery", "-A", app, "worker"]:
                     empty_host.start_worker("-c", "1", app=app)
                 case _:
-                    pytest.fail(f"nobody knows how to follow {line!r}")
+                    pytest.fail(f"this test cannot follow {line!r}")
     assert printed["python manage.py tailrace verdict"] == "Healthy\n"
     assert "orders.send_receipt  idle" in printed["python manage.py tailrace queues"]
     done = empty_host.manage("shell", "--no-imports", "-c", PAY)

@@ -1,5 +1,5 @@
-"""A project with apps called jobs, events, web, config and db adds two apps and keeps what is its
-own. It runs on the wheel, in an environment with what the core needs and nothing else."""
+"""A project with apps called jobs, events, web, config and db adds two apps and keeps its
+own settings. It runs on the wheel, in an environment with what the core needs and nothing else."""
 
 import os
 import signal

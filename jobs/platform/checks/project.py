@@ -64,8 +64,8 @@ def _database() -> Iterator[CheckMessage]:
 
 
 def _celery() -> Iterator[CheckMessage]:
-    found = current_app.conf
-    if current_app.main == "default" and not found.broker_url:
+    celery = current_app.conf
+    if current_app.main == "default" and not celery.broker_url:
         yield Warning(
             "no Celery application is loaded: this process can wake no worker, so jobs begin up to"
             " two seconds later",
@@ -73,20 +73,20 @@ def _celery() -> Iterator[CheckMessage]:
             id="tailrace_jobs.W025",
         )
         return
-    scheme = str(found.broker_write_url or found.broker_url or "").partition(":")[0]
+    scheme = str(celery.broker_write_url or celery.broker_url or "").partition(":")[0]
     if scheme in WITHIN_THE_PROCESS:
         yield _error(
             "E026",
             f"the broker is {scheme}://, which reaches no other process",
             "CELERY_BROKER_URL = 'redis://127.0.0.1:6379/0'  # or amqp://",
         )
-    if "json" not in found.accept_content and "application/json" not in found.accept_content:
+    if "json" not in celery.accept_content and "application/json" not in celery.accept_content:
         yield _error(
             "E027",
-            f"accept_content of Celery is {list(found.accept_content)}; wake-ups are JSON",
-            f"CELERY_ACCEPT_CONTENT = {[*found.accept_content, 'json']}",
+            f"accept_content of Celery is {list(celery.accept_content)}; wake-ups are JSON",
+            f"CELERY_ACCEPT_CONTENT = {[*celery.accept_content, 'json']}",
         )
-    if found.task_always_eager:
+    if celery.task_always_eager:
         yield Warning(
             "task_always_eager of Celery is True; jobs still run in workers, and in no test by"
             " themselves",

@@ -12,7 +12,7 @@ from types import ModuleType
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 FILE, VARIANT = sys.argv[1:3]
 
-from config import settings as project  # noqa: E402
+from config import settings as project
 
 ADMIN = "django.contrib.admin"
 if VARIANT == "unfold":
@@ -21,24 +21,24 @@ if VARIANT == "none":
     project.INSTALLED_APPS.remove(ADMIN)
 project.LANGUAGE_CODE = "de" if VARIANT == "own" else "en-us"
 
-import django  # noqa: E402
+import django
 
 django.setup()
 
-from django.contrib.auth import get_user_model  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
-from django.test import Client  # noqa: E402
-from django.urls import include, path  # noqa: E402
-from django.utils import timezone  # noqa: E402
-from events.event_types import VacancyAdded  # noqa: E402
-from pydantic import BaseModel, Field  # noqa: E402
-from tailrace.events.models import Event  # noqa: E402
-from tailrace.events.publish import NewEvent, publish  # noqa: E402
-from tailrace.jobs import models  # noqa: E402
-from tailrace.jobs.enqueue import enqueue, enqueue_many  # noqa: E402
-from tailrace.jobs.handler import Every, Handler, Permanent  # noqa: E402
-from tailrace.jobs.testing import run_owed  # noqa: E402
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.test import Client
+from django.urls import include, path
+from django.utils import timezone
+from events.event_types import VacancyAdded
+from pydantic import BaseModel, Field
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs import models
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import Every, Handler, Permanent
+from tailrace.jobs.testing import run_owed
 
 
 class Remind(Handler):
@@ -60,7 +60,7 @@ class Remind(Handler):
 
 
 class Tidy(Handler):
-    """Delete vacancies that nobody looks at any more."""
+    """Delete old vacancies."""
 
     name = "jobs.tidy"
     schedule = Every(3600)

@@ -58,7 +58,7 @@ def from_async_view():
 
 
 def metrics():
-    """The status of the metrics for nobody and for monitoring, and the lines about the tick."""
+    """The statuses of the metrics for anonymous clients and for monitoring, and the lines about the tick."""
     with override_settings(TAILRACE={**getattr(settings, "TAILRACE", {}), "HEALTH_TOKEN": "t" * 40}):
         answers = [
             Client(headers=headers).get("/tailrace/metrics")

@@ -237,8 +237,8 @@ def _problems_of(number: int, entry: Any, error: ValidationError) -> Iterator[st
     key = entry.get("key") if isinstance(entry, dict) else None
     for each in error.errors():
         field = field_error(each, entry)
-        place = ".".join(map(str, field.path))
+        path = ".".join(map(str, field.path))
         within_verification = each["loc"][:1] == ("verification",)
         model: type[BaseModel] = Verification if within_verification else Broker
         suggestion = hint(model, {**each, "loc": each["loc"][-1:]})
-        yield f"{key or f'entry {number}'}: {place and f'{place}: '}{field.detail}{suggestion}"
+        yield f"{key or f'entry {number}'}: {path and f'{path}: '}{field.detail}{suggestion}"

@@ -1,4 +1,4 @@
-"""The project's own tests of what it owes, by Django's runner and by pytest."""
+"""The project's own tests of its jobs, by Django's runner and by pytest."""
 
 from django.test import TestCase, TransactionTestCase, override_settings
 from events.event_types import VacancyAdded
