@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from django.core.checks import CheckMessage, Error, Info, Warning
+
 from tailrace.environment.settings import ANY_NAME, AppSettings, Problem, Variable
 
 T = TypeVar("T", bound=AppSettings)
@@ -57,6 +59,17 @@ class Environment:
             for name, storage in settings.storages().items()
         }
 
+    def insecure(self) -> list[CheckMessage]:
+        """Return a message for each rule in `insecure` of the settings classes that applies."""
+        return [
+            _LEVELS[rule.id.rpartition(".")[2][0]](
+                rule.problem.format(value), hint=rule.way_out, id=rule.id
+            )
+            for values in self.settings.values()
+            for rule in values.insecure
+            if (value := rule.when(values))
+        ]
+
     def unknown(self) -> list[str]:
         """Return the names of set variables that no app declares, but that begin with a prefix of
         an app or differ from a declared name by one typing error."""
@@ -72,6 +85,9 @@ class Environment:
             and (name.startswith(prefixes) or _is_nearly(name, names))
             and not (known_prefixes and name.startswith(known_prefixes))
         ]
+
+
+_LEVELS = {"E": Error, "W": Warning, "I": Info}
 
 
 def is_set(name: str) -> bool:

@@ -4,7 +4,6 @@ A `db_worker` per core; its rows stay when done.
 """
 
 import os
-import subprocess
 import sys
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "bench.sides.django_tasks_settings"
@@ -14,6 +13,7 @@ django.setup()
 from django_tasks import task  # noqa: E402
 
 from bench.sides.celery_side import EFFECT, migrate  # noqa: E402
+from bench.sides.tasks import become_db_workers  # noqa: E402
 
 
 @task()
@@ -38,17 +38,7 @@ def publish(count: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "work":
-        command = [
-            sys.executable,
-            "manage.py",
-            "db_worker",
-            "--no-startup-delay",
-            "-v0",
-            "--skip-checks",
-        ]
-        for _ in range(int(os.environ["BENCH_PROCESSES"]) - 1):
-            subprocess.Popen(command)
-        os.execv(sys.executable, command)
+        become_db_workers()
     elif sys.argv[1] == "prepare":
         migrate()
     else:

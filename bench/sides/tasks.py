@@ -28,20 +28,19 @@ def enqueue(count: int, at_once: int) -> None:
     print(time.monotonic() - began)
 
 
-def work() -> None:
-    if "tailrace" in os.environ["BENCH_TASKS"]:
-        tailrace.work()
-    command = [
-        sys.executable,
-        "manage.py",
-        "db_worker",
-        "--no-startup-delay",
-        "-v0",
-        "--skip-checks",
-    ]
+def become_db_workers() -> None:
+    """Become a worker of django-tasks-db, after starting the others."""
+    command = [sys.executable, "manage.py", "db_worker", "--no-startup-delay", "-v0"]
+    command += ["--skip-checks"]
     for _ in range(int(os.environ["BENCH_PROCESSES"]) - 1):
         subprocess.Popen(command)
     os.execv(sys.executable, command)
+
+
+def work() -> None:
+    if "tailrace" in os.environ["BENCH_TASKS"]:
+        tailrace.work()
+    become_db_workers()
 
 
 if __name__ == "__main__":

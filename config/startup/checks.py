@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from django.apps import apps
-from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.core.checks import CheckMessage, Error, Warning, register
 
 from tailrace.environment.folders import PACKAGE_DIR
-from tailrace.environment.loading import Environment
 from tailrace.environment.suggest import did_you_mean
 from tailrace.net import tracing
 
 DECLARE = ("handlers.py", "handlers", "event_types.py")
 """Files by which a folder is recognized as an app of Tailrace."""
-LEVELS = {"E": Error, "W": Warning, "I": Info}
 
 
 @register("settings")
@@ -81,16 +79,4 @@ def tracing_problems(
 def check_insecure(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     from tailrace.config.settings import env
 
-    return insecure_settings(env)
-
-
-def insecure_settings(env: Environment) -> list[CheckMessage]:
-    """Return a message for each rule in `insecure` of the settings classes that applies."""
-    return [
-        LEVELS[rule.id.rpartition(".")[2][0]](
-            rule.problem.format(value), hint=rule.way_out, id=rule.id
-        )
-        for values in env.settings.values()
-        for rule in values.insecure
-        if (value := rule.when(values))
-    ]
+    return env.insecure()

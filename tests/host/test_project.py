@@ -43,7 +43,7 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     assert host.scenario("from_async_view") == 200
     wait_until(lambda: len(host.scenario("state")["jobs"]) == 3)
     statuses, lines = host.scenario("metrics")
-    assert statuses == [401, 200]
+    assert statuses == [401, 401, 401, 200]
     assert any("tick" in line for line in lines), "monitoring sees whether upkeep ticks"
     [served] = host.scenario("queues").values()
     assert served == ["board", "jobs.announce", "jobs.wait"]
@@ -130,5 +130,6 @@ def test_a_wrong_configuration_is_named_with_the_line_to_write(host: Host) -> No
         "CELERY_BROKER_URL = memory://": ["tailrace_jobs.E026"],
         "CELERY_ACCEPT_CONTENT = ['pickle']": ["tailrace_jobs.E027"],
         "CELERY_TASK_ALWAYS_EAGER = True": ["tailrace_jobs.W028"],
+        "HEALTH_TOKEN = short, with --deploy": ["tailrace.E119"],
     }
     assert "did you mean 'JOBS_TIME_LIMIT'?" in shown["TAILRACE = {'JOB_TIME_LIMIT': 5}"][0]

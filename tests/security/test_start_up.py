@@ -9,7 +9,6 @@ import pytest
 
 from tailrace.config.installed_apps import APPS
 from tailrace.config.platform_settings.variables import PlatformSettings
-from tailrace.config.startup.checks import insecure_settings
 from tailrace.environment.loading import Environment, settings_classes
 from tests.config.test_checks import PRODUCTION
 
@@ -139,7 +138,7 @@ def messages(monkeypatch: pytest.MonkeyPatch):
             monkeypatch.setenv(name, value)
         env = Environment([PlatformSettings, *settings_classes(APPS)])
         assert not env.problems
-        return {str(each.id): f"{each.msg} {each.hint}" for each in insecure_settings(env)}
+        return {str(each.id): f"{each.msg} {each.hint}" for each in env.insecure()}
 
     return check
 

@@ -23,6 +23,11 @@ def check_project(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [] if on_platform() else [*_settings(), *_database(), *_celery()]
 
 
+@register("jobs", deploy=True)
+def check_insecure(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    return [] if on_platform() else project_settings().insecure()
+
+
 def _settings() -> Iterator[CheckMessage]:
     """Yield the problems of TAILRACE, and of the settings of Django that the apps rely on."""
     given = getattr(settings, "TAILRACE", {})

@@ -62,9 +62,14 @@ def metrics():
     with override_settings(TAILRACE={**getattr(settings, "TAILRACE", {}), "HEALTH_TOKEN": "t" * 40}):
         answers = [
             Client(headers=headers).get("/tailrace/metrics")
-            for headers in ({}, {"Authorization": f"Bearer {'t' * 40}"})
+            for headers in (
+                {},
+                {"Authorization": "Bearer "},
+                {"Authorization": f"Bearer {'u' * 40}"},
+                {"Authorization": f"Bearer {'t' * 40}"},
+            )
         ]
-    lines = answers[1].content.decode().splitlines()
+    lines = answers[-1].content.decode().splitlines()
     return [each.status_code for each in answers], [each for each in lines if "tick" in each]
 
 
@@ -88,11 +93,14 @@ def wrong():
         with override_settings(**{name: value}):
             ids[f"{name} = {value}"] = shown()
     ids["right"] = shown()
+    with override_settings(TAILRACE={"HEALTH_TOKEN": "short"}):
+        ids["HEALTH_TOKEN = short, with --deploy"] = shown(include_deployment_checks=True)
     return ids
 
 
-def shown():
-    return [f"{each.id}: {each.msg} ({each.hint})" for each in checks.run_checks(tags=["jobs"])]
+def shown(**options):
+    messages = checks.run_checks(tags=["jobs"], **options)
+    return [f"{each.id}: {each.msg} ({each.hint})" for each in messages]
 
 
 print(json.dumps(globals()[sys.argv[1]]()))

@@ -1,7 +1,6 @@
 """How calls end that do not end by themselves: time limits, blocked loops, the end of a process."""
 
 import asyncio
-import ctypes
 import queue
 import threading
 import time
@@ -234,28 +233,6 @@ def cut_all_connections() -> None:
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             " AND backend_type = 'client backend'"
         )
-
-
-def test_the_engine_thread_outlives_what_is_raised_in_it(ring, scripted, logs) -> None:
-    running, finish = threading.Event(), threading.Event()
-
-    async def call(job):
-        running.set()
-        while not finish.is_set():
-            await asyncio.sleep(0.01)
-
-    scripted(Waiting.name, call)
-    enqueue_many(Waiting, [{}] * 3)
-    ring(Waiting.name)
-    assert running.wait(PATIENCE)
-    [engine] = [each for each in threading.enumerate() if each.name == "in-flight-engine"]
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(engine.ident), ctypes.py_object(SystemExit)
-    )
-    wait_until(lambda: logs("in_flight.round_failed"))
-    finish.set()
-    wait_until(lambda: ring(Waiting.name) or all_in("completed")())
-    assert engine.is_alive()
 
 
 def test_connections_that_are_cut_cost_time_only(ring, scripted) -> None:
