@@ -78,6 +78,13 @@ def add_missing() -> None:
         raise Blocked(f"another transaction has locked these schedules: {_named(locked)}")
 
 
+def add_missing_queues() -> None:
+    """When a worker starts: create the queues that it serves. Schedules are left to `migrate` and
+    beat: during a deploy, a worker of the earlier code would set their earlier timing again."""
+    with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
+        add_queues()
+
+
 def add_queues() -> None:
     """Create the missing queues, each with its activity row."""
     # Inserting an existing row waits for a transaction that changes it, even with DO NOTHING.

@@ -256,7 +256,9 @@ def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
     heartbeat = Heartbeat(
         sender.hostname, lambda: list(current_app.amqp.queues.consume_from), sender.pool
     )
-    upkeep.start(sender.hostname, heartbeat.record_when_due, once=[sync_declared.add_missing])
+    upkeep.start(
+        sender.hostname, heartbeat.record_when_due, once=[sync_declared.add_missing_queues]
+    )
 
 
 @beat_init.connect

@@ -126,6 +126,18 @@ def test_lost_jobs_are_rescued_without_a_beat(process_env, log) -> None:
         wait_until(lambda: Job.objects.get(pk=lost).state == "failed", 60, "two attempts")
 
 
+def test_a_worker_creates_a_missing_queue_and_leaves_schedules(process_env, log) -> None:
+    """It may run the code of before a deploy, whose schedules are no longer those of the rows."""
+    Queue.objects.filter(pk="test.work").delete()
+    schedule = Schedule.objects.of_code().filter(every_seconds__gt=0)[0]
+    Schedule.objects.filter(pk=schedule.pk).update(every_seconds=12345)
+    with worker(process_env, ["test.work"], log=log):
+        wait_until(lambda: Queue.objects.filter(pk="test.work").exists())
+        ticks_again()
+    schedule.refresh_from_db()
+    assert schedule.every_seconds == 12345
+
+
 def test_a_beat_alone_ticks_and_sweeps(process_env, log) -> None:
     with beat(process_env | {"JOBS_SWEEP_SECONDS": "1"}, log):
         enqueue(Working, {}, delay=1)
