@@ -18,6 +18,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from tailrace.jobs.engine.maintenance.upkeep import Duty, UpkeepThread
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
+from tailrace.jobs.models.schedule import OF_CODE
 from tailrace.jobs.platform.inspection.queues import stats
 from tests.jobs.maintenance.test_many_schedules import fill
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
@@ -129,9 +130,12 @@ def test_lost_jobs_are_rescued_without_a_beat(process_env, log) -> None:
 def test_a_worker_creates_a_missing_queue_and_leaves_schedules(process_env, log) -> None:
     """It may run the code of before a deploy, whose schedules are no longer those of the rows."""
     Queue.objects.filter(pk="test.work").delete()
-    schedule = Schedule.objects.of_code().filter(every_seconds__gt=0)[0]
-    Schedule.objects.filter(pk=schedule.pk).update(every_seconds=12345)
-    with worker(process_env, ["test.work"], log=log):
+    schedule = Schedule.objects.create(
+        name="builds.poll:main", handler="builds.poll", routing_key="main", owner=OF_CODE,
+        every_seconds=12345, next_run_at="2099-01-01T00:00Z",
+    )  # fmt: skip
+    env = process_env | {"OBS_BACKEND_URL": "main=http://127.0.0.1:9/"}
+    with worker(env, ["test.work"], log=log):
         wait_until(lambda: Queue.objects.filter(pk="test.work").exists())
         ticks_again()
     schedule.refresh_from_db()
@@ -239,6 +243,7 @@ def test_upkeep_goes_on_during_a_warm_shutdown(process_env, log, tmp_path) -> No
 SILENT_BROKER = """
 import time, django
 django.setup()
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.engine.maintenance.upkeep import upkeep
 upkeep.start("here")
 time.sleep(3600)
