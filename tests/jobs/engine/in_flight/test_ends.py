@@ -4,7 +4,6 @@ import asyncio
 import queue
 import threading
 import time
-from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -224,35 +223,6 @@ def test_who_lost_its_lease_settles_nothing(ring, scripted, clock) -> None:
     wait_until(lambda: not in_flight._in_flight._claims.in_flight())
     job = Job.objects.get(pk=id)
     assert (job.state, job.claim_no, job.result) == ("running", 7, None)
-
-
-def cut_all_connections() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend'"
-        )
-
-
-def test_connections_that_are_cut_cost_time_only(ring, scripted) -> None:
-    """Each job is called once. One that was claimed ahead may have been given back meanwhile."""
-    calls = Counter()
-
-    async def wait(job):
-        calls[job.id] += 1
-        await asyncio.sleep(0.05)
-
-    scripted(Waiting.name, wait)
-    enqueue_many(Waiting, [{}] * 2000)
-    ring(Waiting.name)
-    for done in (50, 300, 600, 900):
-        wait_until(lambda done=done: Job.objects.filter(state="completed").count() >= done)
-        cut_all_connections()
-    wait_until(lambda: ring(Waiting.name) or all_in("completed")())
-    assert set(calls.values()) == {1}
-    assert len(calls) == 2000
-    assert set(Job.objects.values_list("attempt", flat=True)) == {1}
 
 
 def test_a_row_that_is_locked_is_settled_later(ring, scripted) -> None:
