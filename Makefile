@@ -17,7 +17,7 @@ WORKERS ?= 6
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege django-tasks-suite bench bench-against trace-job clean
+.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements chaos races planted-bugs fairness siege django-tasks-suite celery-suite bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -50,16 +50,16 @@ compiled-tests: $(DEV)
 test-fast: $(DEV) ## run the tests without the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not long"
 
-test-long: $(DEV) ## run the tests that `make test` leaves out because they take long; five minutes
-	$(PYTEST) -m long
+test-long: $(DEV) ## run the full forms of tests that `make test` has in short, and others that take long; half an hour
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m long
 
 test-services: $(DEV) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
-	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python tests/run_on_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 core-versions: $(DEV) ## run the tests of other projects on each Python, Django and Celery that the core supports; ten minutes
-	$(BIN)/python scripts/test_versions.py $(ONLY)
+	$(BIN)/python tests/run_on_versions.py $(ONLY)
 
-release-tests: test test-services test-long core-versions planted-bugs chaos ## all that a release has to pass; an hour
+release-tests: test test-services test-long core-versions planted-bugs chaos ## all that a release has to pass; two hours
 
 lint: style types ## check style, types and imports
 
@@ -99,8 +99,11 @@ siege: $(DEV) ## attack the running platform, and print how long /healthz takes;
 django-tasks-suite: $(DEV) ## run the test suites of Django's task framework against our backend; a minute
 	$(BIN)/python -m tests.django_tasks_suite
 
+celery-suite: $(DEV) ## run Celery's integration suite with our task class; PLAIN=1: with Celery's own; ten minutes; TESTS=chain
+	$(BIN)/python -m tests.celery_suite -rfE $(if $(PLAIN),--plain) $(if $(TESTS),-k $(TESTS))
+
 bench: $(DEV) ## compare the speed with other queues; ONLY=throughput,publish SHORT=1
-	$(BIN)/python -m pip freeze > $(VENV)/installed.txt
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/installed.txt
 	$(INSTALL) -c $(VENV)/installed.txt -r bench/requirements.txt
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
@@ -108,7 +111,7 @@ bench-against: $(DEV) ## compare the speed with another revision of this reposit
 	$(BIN)/python -m bench.against $(REV) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 trace-job: $(DEV) ## run a job, an event and a notification, and print the modules that each passes through
-	$(BIN)/python scripts/trace_job.py
+	$(BIN)/python bench/trace_job.py
 
 clean: ## remove the environment and caches; var/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,15 +6,11 @@ current connection: the default one, except within `engine()`."""
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TypeVar
+from functools import partial, update_wrapper
+from typing import Any, TypeVar
 
 import psycopg
-from django.db import (
-    InterfaceError,
-    OperationalError,
-    connections,
-    transaction,
-)
+from django.db import InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from tailrace.db.engine_database import ENGINE as ENGINE
@@ -87,6 +83,13 @@ def atomic(savepoint: bool = True) -> AbstractContextManager[None]:
     """Return a context manager: a transaction on the current connection, or a savepoint if a
     transaction is open."""
     return transaction.atomic(using=_alias.get() or home(), savepoint=savepoint)
+
+
+def on_commit(call: Callable[..., Any], *args: Any) -> None:
+    """Call this after the commit of the current connection's transaction, or at once if there is
+    none. An error is logged and not raised."""
+    named = update_wrapper(partial(call, *args), call)  # Django's log names it
+    current().on_commit(named, robust=True)
 
 
 _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.items())

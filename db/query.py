@@ -25,7 +25,7 @@ def prepared(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
         # This cursor sends the parameters separately from the statement.
         cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
         cursor.execute(sql, {"clock": clock.offset} | params)
-        return cursor.fetchall()
+        return cursor.fetchall() if cursor.description else []
 
 
 def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:

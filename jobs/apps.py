@@ -1,16 +1,23 @@
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
+from django.template.backends.django import DjangoTemplates
+from django.utils.module_loading import import_string
 
 from tailrace.db.engine_database import add_engine_database
 from tailrace.db.server import refuse_old
 from tailrace.environment.conf import on_platform
 from tailrace.environment.discovery import import_modules
+
+TEMPLATE_TAGS = {
+    "tailrace_formatting": "tailrace.jobs.platform.pages.templatetags.tailrace_formatting"
+}
 
 
 class JobsConfig(AppConfig):
@@ -34,6 +41,7 @@ class JobsConfig(AppConfig):
                 "INSTALLED_APPS contains 'tailrace.jobs' without 'tailrace.events'; add both"
             )
         super().import_models()
+        add_template_tags()
 
     def ready(self) -> None:
         from django.contrib.admin.apps import AdminConfig
@@ -51,8 +59,23 @@ class JobsConfig(AppConfig):
             from tailrace.jobs.django_tasks import discovery
 
             discovery.discover()
+        from tailrace.jobs.celery_tasks import discovery as celery_discovery
+
+        celery_discovery.discover()
         import_modules("invariants")
         import_modules("retention")
         if any(isinstance(app, AdminConfig) for app in apps.get_app_configs()):
             from tailrace.jobs.platform import admin  # noqa: F401  (Django looks elsewhere)
+        # Before the queues without a handler are retired.
+        post_migrate.connect(celery_discovery.find_tasks, sender=self, dispatch_uid="jobs.tasks")
         post_migrate.connect(sync_declared.sync, sender=self, dispatch_uid="jobs.sync")
+
+
+def add_template_tags() -> None:
+    """Add the template tags of these pages to each of the project's template engines. Django itself
+    finds only modules in a folder `templatetags` of an app."""
+    engines: list[dict[str, Any]] = list(settings.TEMPLATES)
+    for engine in engines:
+        if issubclass(import_string(engine["BACKEND"]), DjangoTemplates):
+            options = engine.setdefault("OPTIONS", {})
+            options["libraries"] = TEMPLATE_TAGS | options.get("libraries", {})

@@ -65,7 +65,7 @@ def enqueue_or_merge(
 ) -> tuple[int | None, bool]:
     """Do the same as `enqueue`; return the id, and whether the job is new."""
     with connections.engine_if(independent):
-        inserted = _insert([_new_job(handler, payload, **options)])
+        inserted = _insert([new_job(handler, payload, **options)])
     return (inserted.ids[0], True) if inserted.ids else (inserted.merged.get(0), False)
 
 
@@ -78,19 +78,19 @@ def enqueue_many(
     Returns the number of new jobs. The others were merged, or their events already have them.
     """
     with connections.engine_if(independent):
-        return len(_insert([_new_job(handler, **job) for job in jobs]).ids)
+        return len(_insert([new_job(handler, **job) for job in jobs]).ids)
 
 
 def _insert(jobs: list[NewJob]) -> Inserted:
     def insert() -> Inserted:
         inserted = insert_jobs(jobs)
-        wake.on_commit({job.handler for job in _due(jobs)})
+        wake.on_commit({job.handler for job in due_jobs(jobs)})
         return inserted
 
     return locks.in_transaction(insert, one_statement=is_one_statement(jobs))
 
 
-def _due(jobs: list[NewJob]) -> list[NewJob]:
+def due_jobs(jobs: list[NewJob]) -> list[NewJob]:
     """Return the jobs that are due now. The tick wakes the queues of later jobs."""
     now = database_now() if any(job.due_at for job in jobs) else None
     return [
@@ -100,7 +100,7 @@ def _due(jobs: list[NewJob]) -> list[NewJob]:
     ]
 
 
-def _new_job(
+def new_job(
     handler: type[Handler] | str,
     payload: BaseModel | Mapping[str, Any] | None = None,
     *,
@@ -110,6 +110,8 @@ def _new_job(
     due_at: datetime | None = None,
     **rest: Any,
 ) -> NewJob:
+    """Return a job to insert, with the handler's priority and lane, if none is given. `rest` are
+    other fields of NewJob. Raises UnknownHandler or InvalidJob."""
     instance = registry.get(handler if isinstance(handler, str) else handler.name)
     priority = instance.priority if priority is None else priority
     if not 0 <= priority <= LOWEST_PRIORITY:

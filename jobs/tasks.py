@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import structlog
 from billiard import active_children
 from billiard import pool as billiard_pool
-from celery import current_app, signals
+from celery import Task, current_app, signals
 
+from tailrace.db.query import execute
 from tailrace.environment.conf import conf, on_platform
 from tailrace.jobs.engine import in_flight, registry
-from tailrace.jobs.engine.drain import task_of
+from tailrace.jobs.engine.drain import engine_session, task_of
 from tailrace.jobs.engine.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
+from tailrace.jobs.engine.waking import wake
+from tailrace.jobs.engine.waking.activity import SOON_AGAIN
 from tailrace.jobs.engine.waking.wake import broker_queue
+from tailrace.jobs.handler import Handler
 from tailrace.jobs.runtime import shutdown
 
 log = structlog.get_logger(__name__)
@@ -27,8 +32,10 @@ HARD_LIMIT_MARGIN = 60
 """Seconds after the end of the longest possible drain until Celery kills the child process: for
 code that hangs where no signal reaches it."""
 LAST_SECONDS = 2.0
-"""This many seconds after the grace, the main process ends even if it still has children."""
+"""This many seconds after the timeout, the main process ends even if it still has children."""
 POLL_SECONDS = 0.25
+LONGEST_WORK = 31 * 86_400
+"""Seconds. Handlers without a queue of their own limit each call themselves."""
 
 if on_platform():
     # A child that ends waits until the main process has read the results of its last tasks, which a
@@ -40,26 +47,48 @@ if on_platform():
 def register() -> None:
     """Register a task for each handler on the current Celery app, and declare the queues. Limits
     that a project sets for all its tasks do not apply to these."""
-    for handler in registry.all_handlers().values():
+    for handler in with_own_queue():
         work = task_of(handler)
         work.__doc__ = handler.description()
         limit = handler.time_limit or conf.JOBS_TIME_LIMIT
-        time_limit = conf.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN
-        limits: dict[str, Any] = {"time_limit": time_limit}
-        if current_app.conf.task_default_rate_limit:
-            limits["rate_limit"] = 0
-        if current_app.conf.task_soft_time_limit:
-            limits["soft_time_limit"] = time_limit
-        current_app.task(
-            name=handler.name, ignore_result=True, store_errors_even_if_ignored=False, **limits
-        )(work)
+        _add_task(handler.name, work, conf.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN)
+    _add_task(wake.WORK, work_off, LONGEST_WORK)
     declare_queues()
+
+
+def with_own_queue() -> list[Handler]:
+    """Return the handlers that have a queue of their own at the broker, and so a Celery task."""
+    handlers = registry.all_handlers().values()
+    return [handler for handler in handlers if type(handler).worker_queue is None]
+
+
+def work_off(name: str) -> int:
+    """Run jobs of the handler with this name. During a deploy, a worker with older code may get the
+    message, and leaves the jobs to others."""
+    if registry.find(name) is None:
+        log.warning("work.unknown_handler", queue=name, hint="is this worker's code older?")
+        with engine_session(name):
+            execute(SOON_AGAIN, name=name)
+        return 0
+    return task_of(registry.get(name))()
+
+
+def _add_task(name: str, work: Callable[..., int], time_limit: float) -> None:
+    limits: dict[str, Any] = {"time_limit": time_limit}
+    if current_app.conf.task_default_rate_limit:
+        limits["rate_limit"] = 0
+    if current_app.conf.task_soft_time_limit:
+        limits["soft_time_limit"] = time_limit
+    # A project's own class of tasks may run its tasks as jobs; these run the jobs.
+    current_app.task(
+        name=name, base=Task, ignore_result=True, store_errors_even_if_ignored=False, **limits
+    )(work)
 
 
 def declare_queues() -> None:
     """Configure the queue of each handler on the current Celery app. A project's own queues and
     routes stay; if it has configured no queues, Celery's default queue stays."""
-    amqp, names = current_app.amqp, list(registry.all_handlers())
+    amqp, names = current_app.amqp, [handler.name for handler in with_own_queue()]
     others = {} if on_platform() else amqp.Queues(current_app.conf.task_queues)
     current_app.conf.task_queues = [
         *(queue for name, queue in others.items() if name not in names),
@@ -83,7 +112,7 @@ def end_calls_in_flight(**kwargs: Any) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in shutdown.SIGNALS:  # a second signal would end the process before that
             signal.signal(number, signal.SIG_IGN)
-    in_flight.shut_down(min(shutdown.seconds_left(), conf.SHUTDOWN_GRACE))
+    in_flight.shut_down(min(shutdown.seconds_left(), conf.SHUTDOWN_TIMEOUT))
 
 
 @signals.worker_shutting_down.connect
@@ -116,12 +145,12 @@ def _tell_children_first(number: signal.Signals) -> None:
 
 
 def _end_in_time() -> None:
-    """End the main process and its children LAST_SECONDS after the grace. A child that hangs where
-    no signal reaches it must not prevent the restart of the worker."""
+    """End the main process and its children LAST_SECONDS after the timeout. A child that hangs
+    where no signal reaches it must not prevent the restart of the worker."""
     while shutdown.seconds_left() > -LAST_SECONDS:
         time.sleep(POLL_SECONDS)
     children = [child.pid for child in active_children() if child.pid]
-    log.error("shutdown.forced", children=len(children), grace=conf.SHUTDOWN_GRACE)
+    log.error("shutdown.forced", children=len(children), timeout=conf.SHUTDOWN_TIMEOUT)
     for pid in children:
         with suppress(ProcessLookupError):  # it has ended
             os.kill(pid, signal.SIGKILL)

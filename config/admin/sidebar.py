@@ -14,6 +14,7 @@ WORK = AdminSection(
         AdminLink("Overview", "monitoring", view="tailrace:overview"),
         AdminLink("Events", "bolt", "tailrace_events.event"),
         AdminLink("Jobs", "task_alt", "tailrace_jobs.job"),
+        AdminLink("Flows", "account_tree", "tailrace_jobs.flow"),
         AdminLink("Failures", "error", "tailrace_jobs.failuregroup"),
         AdminLink(
             "Queues",

@@ -17,8 +17,8 @@ from tailrace.environment.folders import PACKAGE_DIR
 from tailrace.environment.processes import Process
 from tailrace.samples import processes as samples
 
-# Longer than honcho's own 5 s, since running calls of a worker have SHUTDOWN_GRACE seconds to end.
-STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
+# Longer than honcho's own 5 s: running calls of a worker have SHUTDOWN_TIMEOUT seconds to end.
+STOP_SECONDS = settings.SHUTDOWN_TIMEOUT + 5
 RESTARTED = ("web", "worker", "beat")
 """The processes of the Procfile that are restarted when the code changes."""
 PROCFILE = Path(__file__).with_name("Procfile")

@@ -92,18 +92,15 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         if shutdown.requested():
             wake.wake([name])
             break
+        if handler.one_job_per_drain:
+            break  # its claim was full, and woke the queue
         if time.monotonic() >= turn:
             turn += TURN_SECONDS
-            if time.monotonic() >= until or _others_wait(name):
+            if time.monotonic() >= until or prepared(OTHERS_WAIT, name=name) == [(True,)]:
                 wake.wake([name])
                 break
     if tally:
         totals.record(name, tally, time.monotonic() - began)
-
-
-def _others_wait(name: str) -> bool:
-    [(waiting,)] = prepared(OTHERS_WAIT, name=name)
-    return bool(waiting)
 
 
 def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
@@ -128,9 +125,13 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
                     tally += _settle_and_report(ended)
                     settled_at = time.monotonic()
+            wake.claimed_next.set(handler.name)
         finally:  # also when the process exits: the effects of these jobs have happened
             ended.add(map(handed_back, held.take_waiting()))
-            tally += _settle_and_report(ended)
+            try:
+                tally += _settle_and_report(ended)
+            finally:
+                wake.claimed_next.set("")
     return tally
 
 

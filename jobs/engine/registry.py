@@ -1,5 +1,6 @@
 """The handlers of all installed apps, from their `handlers` modules or packages."""
 
+from collections.abc import Callable
 from functools import cache
 
 from tailrace.environment.discovery import import_modules, subclasses
@@ -22,14 +23,23 @@ def handler_classes() -> list[type[Handler]]:
     return [cls for cls in subclasses(Handler) if cls.__dict__.get("name")]
 
 
+before_listing: list[Callable[[], None]] = []
+"""Called before the handlers are listed, to declare handlers that no import declares."""
+
+
 @cache
 def all_handlers() -> dict[str, Handler]:
     """Return the handlers by name."""
+    for declare in before_listing:
+        declare()
     return {cls.name: cls() for cls in sorted(handler_classes(), key=lambda cls: cls.name)}
 
 
 def find(name: str) -> Handler | None:
-    return all_handlers().get(name)
+    """Return the handler called `name`, also a variant `handler@queue` of another one."""
+    handlers = all_handlers()
+    base = handlers.get(name.partition("@")[0])
+    return handlers.get(name) or (base and base.variant(name))
 
 
 def get(name: str) -> Handler:
@@ -50,10 +60,6 @@ def handlers_for(type_name: str) -> tuple[Handler, ...]:
         for handler in all_handlers().values()
         if issubclass(event_type, handler.event_types())
     )
-
-
-def handlers_with_lanes() -> list[str]:
-    return [name for name, handler in all_handlers().items() if handler.in_lanes()]
 
 
 def clear() -> None:

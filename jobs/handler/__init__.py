@@ -7,14 +7,12 @@ from tailrace.jobs.handler.handler import (
     MERGES,
     NO_LANE,
     ClaimedJob,
-    Completed,
-    Cron,
-    Every,
     Handler,
 )
 from tailrace.jobs.handler.outcomes import (
     Cancel,
     CancelRequested,
+    Completed,
     Interrupted,
     LeaseLost,
     Outcome,
@@ -24,9 +22,11 @@ from tailrace.jobs.handler.outcomes import (
     Snooze,
     TimeLimitExceeded,
 )
+from tailrace.jobs.handler.parents import Parent, Parents
+from tailrace.jobs.handler.schedule import Cron, Every
 
 __all__ = [
     "LOWEST_PRIORITY", "MERGES", "NO_LANE", "Backoff", "Cancel", "CancelRequested", "ClaimedJob",
-    "Completed", "Cron", "Every", "Handler", "Interrupted", "LeaseLost", "Outcome", "Permanent",
-    "Retry", "Skip", "Snooze", "TimeLimitExceeded",
+    "Completed", "Cron", "Every", "Handler", "Interrupted", "LeaseLost", "Outcome", "Parent",
+    "Parents", "Permanent", "Retry", "Skip", "Snooze", "TimeLimitExceeded",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The base class of handlers, schedules, and the claimed job that a handler gets.
+"""The base class of handlers, and the claimed job that a handler gets.
 
 A handler, its queue and its Celery task have the same name.
 """
@@ -24,30 +24,16 @@ from tailrace.events.types import EventType, find_type, load_payload
 from tailrace.jobs.handler.backoff import Backoff
 from tailrace.jobs.handler.outcomes import (
     CancelRequested,
+    Completed,
     LeaseLost,
     Permanent,
     Retry,
     Skip,
     Snooze,
 )
+from tailrace.jobs.handler.parents import Parents
+from tailrace.jobs.handler.schedule import Cron, Every
 from tailrace.jobs.runtime import job_log, shutdown
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """A schedule with a fixed interval."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """A schedule with a cron expression of five fields, in a time zone."""
-
-    expression: str
-    tz: str = "UTC"
-    catch_up: str = "latest"
-
 
 LOWEST_PRIORITY = 3
 MERGES = ("keep", "replace")
@@ -81,6 +67,8 @@ class Handler(Described):
     """Seconds of a lease: after this, another worker takes over the job of a lost worker."""
     max_running: ClassVar[int | None] = None
     """Maximum number of jobs that run at once, in all workers. None: no limit."""
+    rate_limit: ClassVar[float | None] = None
+    """Jobs that may start per second, in all workers. None: no limit."""
     concurrency: ClassVar[int] = 10
     """Async handlers: maximum number of calls in flight per worker process."""
     per_destination: ClassVar[int | None] = None
@@ -92,6 +80,10 @@ class Handler(Described):
     """Run at most one job per lane at a time, in the order of publishing."""
     time_limit: ClassVar[float | None] = None
     """Seconds that one call may take. None: JOBS_TIME_LIMIT."""
+    worker_queue: ClassVar[str | None] = None
+    """The Celery queue whose workers run its jobs. None: a queue of its own, with its name."""
+    one_job_per_drain: ClassVar[bool] = False
+    """Whether a Celery task runs one of its jobs, and not as many as it can in some seconds."""
     priority: ClassVar[int] = 1
     """0 (first) to 3."""
     delay: ClassVar[float] = 0
@@ -181,6 +173,10 @@ class Handler(Described):
         value is not recorded, but a returned outcome counts as if it was raised."""
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
+    def variant(self, name: str) -> "Handler | None":
+        """Return the handler `name`, which begins with the name of this one and `@`, or None."""
+        return None
+
     @classmethod
     def in_batches(cls) -> bool:
         return cls.handle_batch is not Handler.handle_batch
@@ -205,20 +201,15 @@ class Handler(Described):
         return cls.fair and cls.per_destination is not None and not own
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
-    result: Any = None
-
-
-_OWN_CLAIM = (
+OWN_CLAIM = (
     f"id = %(id)s AND {unindexed('state')} = 'running'"
     " AND claim_no = %(claim_no)s AND worker = %(worker)s"
 )
 _PROGRESS = (
     "UPDATE tailrace_jobs_live SET progress_done = %(done)s, progress_total = %(total)s,"
-    f" progress_note = %(note)s WHERE {_OWN_CLAIM}"
+    f" progress_note = %(note)s WHERE {OWN_CLAIM}"
 )
-_CANCEL_REQUESTED = f"SELECT cancel_requested FROM tailrace_jobs_live WHERE {_OWN_CLAIM}"
+_CANCEL_REQUESTED = f"SELECT cancel_requested FROM tailrace_jobs_live WHERE {OWN_CLAIM}"
 
 
 @dataclass(slots=True, eq=False)
@@ -249,6 +240,10 @@ class ClaimedJob:
     """Seconds that the call took, with the other jobs of the batch; None: no call has ended."""
     span: Any = None
     """The trace span of the claim, if spans are sent."""
+    is_last: bool = False
+    """Set by the handler if no other attempt may follow when it raises an error."""
+    is_logged: bool = False
+    """Set by the handler if it has logged the error that it raises."""
     outcome: Any = None
     """The Outcome or Completed that `handle_batch` set for this job."""
     _payload: BaseModel | None = field(default=None, repr=False)
@@ -277,6 +272,10 @@ class ClaimedJob:
             except ValidationError as error:
                 raise Permanent(f"payload does not validate: {describe(error)}") from None
         return self._payload
+
+    def parents(self) -> Parents:
+        """Return the jobs that this job waited for, with their results: see Parents."""
+        return Parents(self.id)
 
     def progress(self, done: int, total: int | None = None, note: str = "") -> None:
         """Record the progress of the job, which operators see while it runs."""
@@ -307,8 +306,9 @@ class ClaimedJob:
             raise CancelRequested("cancelled while running")
 
     def shutting_down(self) -> bool:
-        """Whether the worker is shutting down. After SHUTDOWN_GRACE seconds the call is interrupted
-        and the job runs again elsewhere. A long call may end earlier, such as by `raise Snooze`."""
+        """Whether the worker is shutting down. After SHUTDOWN_TIMEOUT seconds the call is
+        interrupted and the job runs again elsewhere. A long call may end earlier, such as by
+        `raise Snooze`."""
         return shutdown.requested()
 
     async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:

@@ -1,6 +1,8 @@
 """The exceptions that a handler raises for an outcome other than completed or failed."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 
 class Outcome(Exception):
@@ -11,13 +13,22 @@ class Outcome(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The job is completed, with this result: for `handle_batch`."""
+
+    result: Any = None
+
+
 class Retry(Outcome):
     """The attempt failed and counts: try again after `after` seconds (None: the handler's backoff).
-    After the last attempt the job is `failed`."""
+    After the last attempt the job is `failed`. If it is not `counted`, there is no last attempt."""
 
-    def __init__(self, reason: str = "", after: float | None = None) -> None:
+    def __init__(
+        self, reason: str = "", after: float | None = None, *, counted: bool = True
+    ) -> None:
         super().__init__(reason)
-        self.after = after
+        self.after, self.counted = after, counted
 
 
 class Snooze(Outcome):
@@ -63,8 +74,9 @@ class TimeLimitExceeded(BaseException):
 
 
 class Interrupted(BaseException):
-    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds. The
-    job is pending again at once; no attempt is counted. Not an Exception: see TimeLimitExceeded."""
+    """The worker is shutting down, and the call was still running after SHUTDOWN_TIMEOUT seconds.
+    The job is pending again at once; no attempt is counted. Not an Exception: see
+    TimeLimitExceeded."""
 
     def __init__(self) -> None:
         super().__init__("interrupted: its worker had to end")

@@ -1,5 +1,7 @@
 from tailrace.jobs.models.breaker import Breaker, Bucket
+from tailrace.jobs.models.celery_task import CeleryTask
 from tailrace.jobs.models.failure import FailureGroup, FailureHour
+from tailrace.jobs.models.flow import Dependency, Flow, Need
 from tailrace.jobs.models.job import Attempt, Job
 from tailrace.jobs.models.log_lines import LogLines
 from tailrace.jobs.models.queue import Pulse, Queue, QueueActivity, Throughput, Total
@@ -11,7 +13,8 @@ from tailrace.jobs.models.search_value import SearchValue
 from tailrace.jobs.models.sweep import SweepRun
 
 __all__ = [
-    "Attempt", "Breaker", "Bucket", "FailureGroup", "FailureHour", "Job", "LogLines", "Pulse",
-    "Queue", "QueueActivity", "QueuePeriod", "Replay", "ReplayedJob", "RequestKey", "Schedule",
-    "SearchValue", "Slot", "SweepRun", "Throughput", "Total",
+    "Attempt", "Breaker", "Bucket", "CeleryTask", "Dependency", "FailureGroup", "FailureHour",
+    "Flow", "Job", "LogLines", "Need", "Pulse", "Queue", "QueueActivity", "QueuePeriod", "Replay",
+    "ReplayedJob", "RequestKey", "Schedule", "SearchValue", "Slot", "SweepRun", "Throughput",
+    "Total",
 ]  # fmt: skip

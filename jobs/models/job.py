@@ -70,6 +70,9 @@ class Job(models.Model):
         db_index=False,
         help_text="the job it waits for",
     )
+    # No foreign key, and a null value costs no space in the rows of other jobs.
+    flow_id = models.BigIntegerField(null=True, blank=True, help_text="the flow it belongs to")
+    flow_name = models.TextField(null=True, blank=True, help_text="its name in the flow")
     # No foreign key: the other job may be pruned.
     copy_of = models.BigIntegerField(
         null=True, blank=True, help_text="the job that was run again, with another payload"
@@ -168,6 +171,11 @@ class Job(models.Model):
             ),
             models.Index(
                 fields=["after"], name="tailrace_job_after", condition=Q(after__isnull=False)
+            ),
+            models.Index(
+                fields=["flow_id", "flow_name"],
+                name="tailrace_job_of_flow",
+                condition=Q(flow_id__isnull=False),
             ),
             models.Index(
                 fields=["copy_of"], name="tailrace_job_copies", condition=Q(copy_of__isnull=False)

@@ -74,7 +74,8 @@ class Workers(Panel):
 # One index range per queue, so that the cost does not depend on the number of failed jobs.
 _FAILED = """
 SELECT j.* FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
-  SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
+  SELECT id, handler, event_id, routing_key, lane, unique_key, flow_name, attempt, error,
+    finished_at
   FROM tailrace_jobs_live
   WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j ORDER BY j.id DESC LIMIT %(limit)s

@@ -45,6 +45,8 @@ class Failure:
     error_class: str
     silenced: bool = False
     """True if an operator has silenced failures like this one: only `to_log` reports it."""
+    is_logged: bool = False
+    """True if the handler's own code has logged the error: `to_log` adds no second one."""
     exception: BaseException | None = None
     """A copy of the exception: see `reported_exception`."""
 
@@ -135,6 +137,8 @@ def to_log(failure: Failure) -> None:
         "job_id", "event_id", "event_type", "routing_key", "claim_no", "error", "error_class",
     )  # fmt: skip
     write, event = (log.error, "job.failed") if failure.final else (log.warning, "job.retry")
+    if failure.is_logged:
+        write = log.info
     write(
         event,
         queue=failure.handler,

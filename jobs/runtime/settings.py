@@ -30,7 +30,7 @@ class JobsSettings(AppSettings):
     """seconds after which a worker turns to the next queue"""
     JOBS_TIME_LIMIT: int = Field(600, ge=1, le=86_400)
     """seconds that one call of a handler may take"""
-    SHUTDOWN_GRACE: int = Field(25, ge=1, le=3600)
+    SHUTDOWN_TIMEOUT: int = Field(25, ge=1, le=3600)
     """seconds that running calls may still take when their worker shuts down; then they are
     interrupted and their jobs run elsewhere"""
     JOBS_WAKE: Literal["thread", "inline", "off"] = "thread"

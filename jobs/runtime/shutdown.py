@@ -1,4 +1,4 @@
-"""Shut down a worker: stop claiming at once, and give running calls SHUTDOWN_GRACE seconds.
+"""Shut down a worker: stop claiming at once, and give running calls SHUTDOWN_TIMEOUT seconds.
 
 A service manager sends its signal to the main process of a worker, or to all processes of a group.
 Celery's main process then begins a warm shutdown without notifying its children, and a signal to a
@@ -29,7 +29,7 @@ AGAIN_SECONDS = 1.0
 child has reported the end of its task to Celery's main process, so the signal may end it. Until
 then it begins no other drain; the tick sends the wake-up for a skipped drain again."""
 STUCK_SECONDS = 1.0
-"""A call that is still running this many seconds after the grace cannot be interrupted."""
+"""A call that is still running this many seconds after the timeout cannot be interrupted."""
 
 _shared = mmap.mmap(-1, 8)
 """When the shutdown of the main process began, by time.monotonic() of this machine; 0: not yet."""
@@ -63,13 +63,13 @@ def requested() -> bool:
 
 def seconds_left() -> float:
     """Return how many seconds running calls may still take: infinite if no shutdown is requested,
-    negative after the grace."""
+    negative after the timeout."""
     at = requested_at()
-    return float("inf") if at is None else at + conf.SHUTDOWN_GRACE - time.monotonic()
+    return float("inf") if at is None else at + conf.SHUTDOWN_TIMEOUT - time.monotonic()
 
 
 def is_stuck() -> bool:
-    """Whether the grace is over by STUCK_SECONDS: calls that still run cannot be interrupted."""
+    """Whether the timeout is over by STUCK_SECONDS: calls that still run cannot be interrupted."""
     return seconds_left() < -STUCK_SECONDS
 
 
@@ -126,7 +126,7 @@ def pass_on() -> None:
 
 
 def arm(seconds: float) -> None:
-    """Set an alarm in `seconds`, or at the end of the grace if that is earlier. For the main
+    """Set an alarm in `seconds`, or at the end of the timeout if that is earlier. For the main
     thread."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     if requested():  # checked after the timer is set: `_note_signal` shortens a timer that is set

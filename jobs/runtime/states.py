@@ -16,10 +16,11 @@ goes from failed to skipped when a replay finds that the handler wants no job fo
 Each move has one writer, which is a guarded statement. The paths begin in jobs/:
 engine/claiming/take.sql        pending → running
 engine/settling/settle.py       running → any
-engine/waking/dependents.py     waiting → pending or cancelled
+engine/waking/dependents.py     waiting → pending, cancelled or skipped
 maintenance/ticking/rescue.py   running → pending or failed, when the lease expired
 maintenance/sweeping/missing_handlers.py   pending → failed, when the handler no longer exists
 operations/cancel.py            waiting or pending → cancelled, also when the parent job is gone
+flows/operations.py             pending → waiting, when the flow is paused
 operations/replay.py            failed, cancelled or skipped → pending or waiting
 operations/undo.py              pending or waiting → failed or cancelled, as before a replay
 operations/work_out_again.py    failed → pending or skipped
@@ -47,8 +48,8 @@ FINISHED = (*OVER, State.FAILED)
 REPLAYABLE = (State.FAILED, State.CANCELLED, State.SKIPPED)
 
 MOVES: dict[State, frozenset[State]] = {
-    State.WAITING: frozenset({State.PENDING, State.CANCELLED, State.FAILED}),
-    State.PENDING: frozenset({State.RUNNING, State.CANCELLED, State.FAILED}),
+    State.WAITING: frozenset({State.PENDING, State.SKIPPED, State.CANCELLED, State.FAILED}),
+    State.PENDING: frozenset({State.RUNNING, State.WAITING, State.CANCELLED, State.FAILED}),
     State.RUNNING: frozenset(
         {State.PENDING, State.COMPLETED, State.SKIPPED, State.CANCELLED, State.FAILED}
     ),

@@ -52,12 +52,19 @@ def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False
     tracebacks of calls that raised an error, unless `may_fail`."""
     names = list(registry.all_handlers()) if queue is None else [name_of(queue)]
     sync_declared.add_queues()  # of handlers that are newer than the test database
+    with errors_raised(may_fail):
+        return work_off(names)
+
+
+@contextmanager
+def errors_raised(may_fail: bool) -> Iterator[None]:
+    """At the end of the block, raise AssertionError with the tracebacks of the calls in it that
+    raised an error, unless `may_fail`."""
     before = Attempt.objects.aggregate(newest=Max("id"))["newest"] or 0
-    total = work_off(names)
+    yield
     errors = Attempt.objects.filter(id__gt=before).exclude(traceback="").select_related("job")
     if not may_fail and (attempts := list(errors.order_by("id")[:3])):
         raise AssertionError("\n".join(map(_error, attempts)))
-    return total
 
 
 def work_off(names: Sequence[str]) -> int:
@@ -103,7 +110,7 @@ def perform(
     id = enqueue(name, payload, event_id=event_id, routing_key=routing_key)
     if id is None:  # the event has this job already
         id = Job.objects.get(handler=name, event=event_id, routing_key=routing_key).pk
-    run_and_settle([_claimed(id)])
+    run_and_settle([claimed(id)])
     return Job.objects.get(pk=id)
 
 
@@ -119,7 +126,7 @@ def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
     return settle.settle(list(verdicts_on(jobs)))
 
 
-def _claimed(id: int) -> ClaimedJob:
+def claimed(id: int) -> ClaimedJob:
     """Claim the job with this id; the claims of workers cannot select a job."""
     job = Job.objects.select_related("event").get(pk=id)
     handler, now, worker = registry.get(job.handler), database_now(), worker_name()

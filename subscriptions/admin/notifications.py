@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -48,20 +47,16 @@ class EventSubscriptionAdmin(ModelAdmin):
     ordering = ("event_type", "role", "channel", "id")
     change_form_outer_after_template = "tailrace/subscriptions/admin/catch_up.html"
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        """Show matching events and missing deliveries below the form."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return matching events and missing deliveries, which are shown below the form."""
         row = self.get_object(request, object_id)
-        context = dict(extra_context or {})
-        if row is not None and self.has_view_permission(request, row):
-            context |= _missed_deliveries(row, request.GET.get("days", ""), user_of(request))
-        return super().change_view(request, object_id, form_url, context)
+        if row is None or not self.has_view_permission(request, row):
+            return {}
+        return _missed_deliveries(row, request.GET.get("days", ""), user_of(request))
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(require_POST(self.catch_up_view))
-        name = "tailrace_subscriptions_eventsubscription_catch_up"
-        return [path("<int:id>/catch_up/", view, name=name), *super().get_urls()]
+        catch_up = self.route("<int:id>/catch_up/", require_POST(self.catch_up_view), "catch_up")
+        return [catch_up, *super().get_urls()]
 
     def catch_up_view(self, request: HttpRequest, id: int) -> HttpResponse:
         """Enqueue the missing deliveries of the last `days` days."""
@@ -79,7 +74,7 @@ class EventSubscriptionAdmin(ModelAdmin):
             deliveries = f"{result.missing} deliver{'y' if result.missing == 1 else 'ies'}"
             self.log_change(request, row, f"catch up: {deliveries}")
             messages.success(request, f"{deliveries} enqueued.")
-        return redirect("admin:tailrace_subscriptions_eventsubscription_change", id)
+        return redirect(self.address("change", id))
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
         """Show short inputs, and the available names of event types and roles."""

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
@@ -28,7 +27,6 @@ from tailrace.subscriptions.plans.schedules import next_runs
 
 EDITABLE = ("plan", "anchor_day", "time_zone")
 LAST_CHANGES = 20
-URL_NAME = "tailrace_subscriptions_plansubscription"
 MOVES = {
     "past_due": ("Mark as past due", "marked as past due", status.mark_past_due),
     "cancel": ("Cancel the plan", "cancelled", status.cancel),
@@ -98,27 +96,18 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
             messages.warning(request, text)
         obj.pk = subscription.pk
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         row = self.get_object(request, object_id)
-        context = dict(extra_context or {})
-        if row is not None and self.has_view_permission(request, row):
-            context["runs"] = next_runs(row)
-            context["changes"] = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
-            if self.has_change_permission(request, row):
-                context["buttons"] = [
-                    (MOVES[name][0], reverse(f"admin:{URL_NAME}_{name}", args=[row.pk]))
-                    for name in BUTTONS[row.status]
-                ]
-        return super().change_view(request, object_id, form_url, context)
+        if row is None or not self.has_view_permission(request, row):
+            return {}
+        changes = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
+        names = BUTTONS[row.status] if self.has_change_permission(request, row) else ()
+        buttons = [(MOVES[name][0], self.address(name, row.pk)) for name in names]
+        return {"runs": next_runs(row), "changes": changes, "buttons": buttons}
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(require_POST(self.move_view))
-        moves = [
-            path(f"<int:id>/{name}/", view, {"name": name}, name=f"{URL_NAME}_{name}")
-            for name in MOVES
-        ]
+        view = require_POST(self.move_view)
+        moves = (self.route(f"<int:id>/{name}/", view, name, name=name) for name in MOVES)
         return [*moves, *super().get_urls()]
 
     def move_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
@@ -127,7 +116,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         self._move(request, name, [id], request.POST.get("reason", "")[:300])
-        return redirect(f"admin:{URL_NAME}_change", id)
+        return redirect(self.address("change", id))
 
     def _move(self, request: HttpRequest, name: str, ids: list[int], reason: str = "") -> None:
         _title, past, move = MOVES[name]

@@ -121,6 +121,12 @@ def wrong_header(name: str, detail: str, kind: str = "invalid") -> Problem:
     return of_faults([faults.in_header(name, detail)], kind)
 
 
+def busy(error: Exception, seconds: int) -> Problem:
+    """Return the answer to a request that cannot be done now, and may be sent again after that
+    time."""
+    return Problem(503, str(error), kind="busy", headers={"Retry-After": str(seconds)})
+
+
 def not_found(what: str) -> Problem:
     return Problem(404, f"there is no such {what}, or it belongs to another user")
 

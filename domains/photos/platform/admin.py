@@ -7,7 +7,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 from unfold.decorators import action, display
 
@@ -56,17 +55,9 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def scans(self, params: dict[str, str]) -> bool:
         return "state" in params and params["state"] not in INDEXED_STATES
 
-    @display(description="state", label=STATE_COLOURS)
-    def status(self, photo: Photo) -> str:
-        return photo.state
-
-    @display(description="tries")
-    def tries(self, photo: Photo) -> int:
-        return photo.cluster_attempts
-
-    @display(description="reason")
-    def cut_reason(self, photo: Photo) -> str:
-        return rendering.truncated(photo.reason) or "–"
+    status = rendering.column("state", lambda photo: photo.state, label=STATE_COLOURS)
+    tries = rendering.column("tries", lambda photo: photo.cluster_attempts)
+    cut_reason = rendering.column("reason", lambda photo: rendering.truncated(photo.reason) or "–")
 
     @display(description="gathering")
     def in_gathering(self, photo: Photo) -> str:
@@ -89,15 +80,14 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         self._requeue(request, list(selected[:MAX_REQUEUED]))
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(require_POST(self.requeue_view))
-        requeue_path = path("<int:id>/requeue/", view, name="tailrace_photos_photo_requeue")
-        return [requeue_path, *super().get_urls()]
+        requeue = self.route("<int:id>/requeue/", require_POST(self.requeue_view), "requeue")
+        return [requeue, *super().get_urls()]
 
     def requeue_view(self, request: HttpRequest, id: int) -> HttpResponse:
         if not self.has_requeue_permission(request):
             raise PermissionDenied(f"Requeuing photos needs the permission {REQUEUE_PERMISSION}.")
         self._requeue(request, [id])
-        return redirect("admin:tailrace_photos_photo_change", id)
+        return redirect(self.address("change", id))
 
     def _requeue(self, request: HttpRequest, ids: list[int]) -> None:
         count = len(requeue(ids, by=request.user, chosen_by=filter_in_words(request)))
@@ -107,17 +97,13 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             text = "No photo was requeued: only unclusterable photos can be requeued."
             messages.warning(request, text)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         id = row_id(object_id)
         photo = None if id is None else Photo.objects.filter(pk=id)
-        buttons = []
-        if photo and self.has_requeue_permission(request) and photo.unclusterable().exists():
-            address = reverse("admin:tailrace_photos_photo_requeue", args=[object_id])
-            buttons = [({"title": "Requeue: try again"}, address)]
-        context = {"buttons": buttons, **(extra_context or {})}
-        return super().change_view(request, object_id, form_url, context)
+        if not (photo and self.has_requeue_permission(request) and photo.unclusterable().exists()):
+            return {}
+        address = self.address("requeue", object_id)
+        return {"buttons": [({"title": "Requeue: try again"}, address)]}
 
 
 @admin.register(Gathering)
@@ -130,9 +116,9 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
     def scans(self, params: dict[str, str]) -> bool:
         return params.get("state") == Gathering.State.FINALIZED
 
-    @display(description="state", label={"ACTIVE": "info", "FINALIZED": "success"})
-    def status(self, row: Gathering) -> str:
-        return row.state
+    status = rendering.column(
+        "state", lambda row: row.state, label={"ACTIVE": "info", "FINALIZED": "success"}
+    )
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Show the exact centroid only to users with the permission VIEW_ALL."""
@@ -145,14 +131,9 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
             ("joined", "finalized"),
         ]
 
-    @display(description="shown location")
-    def place(self, row: Gathering) -> str:
-        return shown_coordinates(row)
-
-    @display(description="shown radius, m")
-    def radius_shown(self, row: Gathering) -> str:
-        return "–" if row.shown_radius is None else f"{row.shown_radius:.0f}"
-
-    @display(description="radius, m")
-    def metres(self, row: Gathering) -> str:
-        return f"{row.radius:.1f}"
+    place = rendering.column("shown location", shown_coordinates)
+    radius_shown = rendering.column(
+        "shown radius, m",
+        lambda row: "–" if row.shown_radius is None else f"{row.shown_radius:.0f}",
+    )
+    metres = rendering.column("radius, m", lambda row: f"{row.radius:.1f}")

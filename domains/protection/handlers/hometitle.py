@@ -21,7 +21,7 @@ from tailrace.domains.protection.services.providers.deeds import (
     Position,
     sources,
 )
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceError, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestError, RequestRefused, Unavailable
 from tailrace.jobs.handler import ClaimedJob, Every, Handler, Permanent, Retry, Skip, Snooze
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.payload import AccountPayload
@@ -101,13 +101,13 @@ class ScanHomeTitles(AccountHandler):
         place = Place(row.borough, row.block, row.lot, row.street_number, row.street_name, row.unit)
         try:
             reading = await source.read(place, MAX_DOCUMENTS)
-        except SourceAway as error:
+        except Unavailable as error:
             if not error.was_asked and not tally.errors:  # the breaker was already open
                 raise _outcome_of(error) from None
             tally.errors.append(str(error))
             tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1
             return
-        except SourceError as error:
+        except RequestError as error:
             raise _outcome_of(error) from None
         saved = await sync_to_async(save)(row, reading, began=began, run=run)
         tally.failed_in_a_row = 0
@@ -121,9 +121,9 @@ def _row(account: int, id: int) -> tuple[WatchedProperty | None, datetime]:
     return WatchedProperty.objects.filter(user=account, pk=id).first(), database_now()
 
 
-def _outcome_of(error: SourceError) -> Snooze | Permanent | Retry:
+def _outcome_of(error: RequestError) -> Snooze | Permanent | Retry:
     """Return the outcome of a job whose source gave no answer."""
-    if isinstance(error, SourceRefuses):
+    if isinstance(error, RequestRefused):
         return Permanent(str(error))
     if error.was_asked:
         return Retry(str(error))
@@ -165,7 +165,7 @@ async def _read_page(source: DeedSource, feed: str) -> tuple[int, bool]:
     position = await sync_to_async(_position)(source.name, feed)
     try:
         page = await source.changes(feed, position)
-    except SourceError as error:
+    except RequestError as error:
         raise _outcome_of(error) from None
     return await sync_to_async(_record)(source.name, feed, page), page.more
 

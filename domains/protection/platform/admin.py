@@ -53,9 +53,9 @@ class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"severity", "state"} & params.keys())
 
-    @display(description="severity", label=SEVERITY_COLOURS)
-    def level(self, row: Any) -> str:
-        return severity_words(row.severity)
+    level = rendering.column(
+        "severity", lambda row: severity_words(row.severity), label=SEVERITY_COLOURS
+    )
 
 
 @admin.register(Alert)
@@ -85,15 +85,12 @@ class ExposureAdmin(ListAdmin):
         for row in rows:
             row.may_see_item = request.user.has_perm(VIEW_ITEM)
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None:
-            self.complete(request, [row])
-        return row
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        self.complete(request, [row])
 
-    @display(description="value")
-    def value(self, row: Any) -> str:
-        return f"{row.item.kind} {row.item.masked}" if row.may_see_item else HIDDEN
+    value = rendering.column(
+        "value", lambda row: f"{row.item.kind} {row.item.masked}" if row.may_see_item else HIDDEN
+    )
 
 
 @admin.register(Breach)
@@ -116,9 +113,7 @@ class ReportAdmin(ListAdmin):
         ("user", "size"), ("first_day", "last_day", "time_zone"), ("generated", "is_cut")
     )
 
-    @display(description="size")
-    def size(self, row: Any) -> str:
-        return filesizeformat(row.file.size)
+    size = rendering.column("size", lambda row: filesizeformat(row.file.size))
 
 
 @admin.register(WatchedProperty)
@@ -133,13 +128,8 @@ class WatchedPropertyAdmin(ListAdmin):
         ("Scans", {"fields": (("scanned", "scanned_by"), ("concerned", "created"))}),
     )
 
-    @display(description="borough")
-    def area(self, row: WatchedProperty) -> str:
-        return str(Borough(row.borough).label)
-
-    @display(description="watched by")
-    def place(self, row: WatchedProperty) -> str:
-        return "address" if row.block is None else "lot"
+    area = rendering.column("borough", lambda row: str(Borough(row.borough).label))
+    place = rendering.column("watched by", lambda row: "address" if row.block is None else "lot")
 
     @display(description="documents")
     def documents(self, row: WatchedProperty) -> str:
@@ -171,14 +161,12 @@ class RecordingAdmin(ListAdmin):
         ("user", "status"), ("likeness", "made_by"), "reason", ("created", "compared")
     )
 
-    @display(description="state", label={"broken": "danger", "matched": "success"})
-    def status(self, row: Any) -> str:
-        return str(row.state)
-
-    @display(description="score")
-    def likeness(self, row: Any) -> str:
-        return "–" if row.score is None else f"{row.score:.3f}"
-
-    @display(description="model")
-    def made_by(self, row: Any) -> str:
-        return f"{row.model_name} {row.model_version}".strip() or "–"
+    status = rendering.column(
+        "state", lambda row: str(row.state), label={"broken": "danger", "matched": "success"}
+    )
+    likeness = rendering.column(
+        "score", lambda row: "–" if row.score is None else f"{row.score:.3f}"
+    )
+    made_by = rendering.column(
+        "model", lambda row: f"{row.model_name} {row.model_version}".strip() or "–"
+    )

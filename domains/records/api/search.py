@@ -13,7 +13,7 @@ from tailrace.domains.records.search.searching import InvalidSearch, SearchUnava
 from tailrace.domains.records.search.snippets import PartOut
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Cursor
-from tailrace.web.api.problems import Problem, wrong_parameter
+from tailrace.web.api.problems import busy, wrong_parameter
 from tailrace.web.api.schemas import Out
 
 SEARCH = Needs("records:read", cost=searching.COST)
@@ -67,7 +67,7 @@ def search_records(request: HttpRequest, query: Query[SearchQuery]) -> SearchOut
     except InvalidSearch as error:
         raise wrong_parameter(error.parameter, str(error)) from None
     except SearchUnavailable as error:
-        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "10"}) from None
+        raise busy(error, seconds=10) from None
     return SearchOut(
         items=[_hit(hit) for hit in results.hits],
         next=encode(offset + query.limit) if results.has_more else None,

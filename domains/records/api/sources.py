@@ -22,7 +22,7 @@ from tailrace.domains.records.sources.upkeep.status import SourceStatus, statuse
 from tailrace.web.api.auth import Caller, Needs, caller, permission_missing
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, of_faults
+from tailrace.web.api.problems import Problem, busy, find_row, of_faults
 
 READ = Needs("records:read_sources", VIEW)
 LIST = Needs("records:read_sources", VIEW, cost=5)
@@ -68,7 +68,7 @@ def try_source(request: HttpRequest, body: SourceTrialIn) -> trial.TrialOut:
     except changes.InvalidSource as error:
         raise _invalid(error.problems) from None
     except trial.TooManyTrials as error:
-        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "10"}) from None
+        raise busy(error, seconds=10) from None
 
 
 @router.get("/{int:id}", auth=READ, response=SourceOut, summary="Get one source")

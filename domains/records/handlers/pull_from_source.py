@@ -28,7 +28,7 @@ from tailrace.domains.records.sources.store import (
 )
 from tailrace.events.publish import Recorded
 from tailrace.events.publishing.validation import describe
-from tailrace.jobs.destinations.source_errors import SourceError, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestError, RequestRefused
 from tailrace.jobs.handler import ClaimedJob, Handler, Permanent, Skip, Snooze
 
 log = structlog.get_logger(__name__)
@@ -116,12 +116,12 @@ async def _read(source: ReadSource, form: SourceFormat, settings: BaseModel) -> 
     restart_at = None
     try:
         return await form.read(source.url, settings, source.cursor or {})
-    except SourceRefuses as error:
+    except RequestRefused as error:
         await sync_to_async(record_error)(source, str(error))
         raise Permanent(f"{source.name} {error}") from None
     except BadPage as error:
         problem, restart_at = str(error), error.cursor
-    except SourceError as error:
+    except RequestError as error:
         if error.after is not None:
             await sync_to_async(record_wait)(source, error.reason)
             raise Snooze(f"{source.name} {error}", seconds=error.after) from None

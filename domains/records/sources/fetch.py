@@ -18,7 +18,7 @@ from tailrace.jobs.destinations.delivery import (
     DeliveryStatus,
     update_breaker,
 )
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RateLimited, RequestRefused, Unavailable
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
@@ -51,7 +51,7 @@ async def fetch(
 ) -> Answer:
     """GET the URL with these parameters added to its query.
 
-    Follows redirects and checks each address. Raises SourceAway, SourceBusy or SourceRefuses.
+    Follows redirects and checks each address. Raises Unavailable, RateLimited or RequestRefused.
     """
     if params:
         url += ("&" if urlsplit(url).query else "?") + urlencode(params)
@@ -60,9 +60,9 @@ async def fetch(
         if reply.status not in REDIRECTS:
             return Answer(reply.status or 0, _decompressed_body(reply))
         if not (location := reply.headers.get("location")):
-            raise SourceRefuses(f"answered {reply.status} without a Location header")
+            raise RequestRefused(f"answered {reply.status} without a Location header")
         url = urljoin(url, location)
-    raise SourceRefuses(f"redirects more than {MAX_REDIRECTS} times: enter its final address")
+    raise RequestRefused(f"redirects more than {MAX_REDIRECTS} times: enter its final address")
 
 
 def origin(url: str) -> str:
@@ -94,23 +94,23 @@ async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
     if result.status is DeliveryStatus.SENT:
         return reply
     if result.status is DeliveryStatus.REJECTED:
-        raise SourceRefuses(result.reason)
-    raise SourceAway(result.reason, result.after)
+        raise RequestRefused(result.reason)
+    raise Unavailable(result.reason, result.after)
 
 
 async def _wait_for_rate_limit(name: str) -> BreakerState:
     """Wait until the host's rate limit allows a request, and return the state of its breaker.
 
-    Raises SourceBusy if this takes longer than PATIENCE, SourceAway if the circuit breaker is open.
+    Raises RateLimited if this takes longer than PATIENCE, Unavailable if the breaker is open.
     """
     state = await sync_to_async(breaker.check)(name)
     if state.wait:
-        raise SourceAway("its circuit breaker is open", state.wait, was_asked=False)
+        raise Unavailable("its circuit breaker is open", state.wait, was_asked=False)
     rate = settings.RECORDS_REQUESTS_PER_SECOND
     waited = 0.0
     while wait := await sync_to_async(rate_limit.take_token)(f"{name}:rate", rate, max(rate, 1.0)):
         if (waited := waited + wait) > PATIENCE:
-            raise SourceBusy(f"has reached the limit of {rate:g} requests per second", wait)
+            raise RateLimited(f"has reached the limit of {rate:g} requests per second", wait)
         await asyncio.sleep(wait)
     return state
 
@@ -137,19 +137,19 @@ def _page_too_large() -> DeliveryResult:
 
 
 def _decompressed_body(reply: Reply) -> bytes:
-    """Return the body, decompressed. Raises SourceRefuses if it is too large or not gzip."""
+    """Return the body, decompressed. Raises RequestRefused if it is too large or not gzip."""
     encoding = reply.headers.get("content-encoding", "").strip().lower()
     if encoding in ("", "identity"):
         return reply.body
     if encoding not in ("gzip", "x-gzip"):
-        raise SourceRefuses(f"compresses its pages with {encoding[:50]!r}; only gzip is supported")
+        raise RequestRefused(f"compresses its pages with {encoding[:50]!r}; only gzip is supported")
     decompressor = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
         body = decompressor.decompress(reply.body, MAX_PAGE_BYTES + 1)
     except zlib.error as error:
-        raise SourceAway(f"sent a damaged gzip page ({error})") from None
+        raise Unavailable(f"sent a damaged gzip page ({error})") from None
     if len(body) > MAX_PAGE_BYTES:
-        raise SourceRefuses(_page_too_large().reason)
+        raise RequestRefused(_page_too_large().reason)
     if not decompressor.eof:
-        raise SourceAway("sent a gzip page that ends too early")
+        raise Unavailable("sent a gzip page that ends too early")
     return body

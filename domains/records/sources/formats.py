@@ -71,7 +71,7 @@ class SourceFormat(Described):
         """Return the page at the cursor, which is empty for the first page.
 
         `settings` is an instance of Settings. Raises BadPage, and the errors of `fetch`:
-        SourceAway, SourceBusy and SourceRefuses.
+        Unavailable, RateLimited and RequestRefused.
         """
         raise NotImplementedError
 

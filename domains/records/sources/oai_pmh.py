@@ -25,7 +25,7 @@ from tailrace.domains.records.sources.oai_response import (
     parse_response,
 )
 from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
-from tailrace.jobs.destinations.source_errors import SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused
 
 ACCEPT = "text/xml, application/xml;q=0.9"
 OVERLAP = timedelta(minutes=5)
@@ -139,12 +139,12 @@ def _datestamp(moment: datetime, granularity: str) -> str:
 
 
 def _raise_errors(errors: Mapping[str, str]) -> None:
-    """Raise _TokenRefused or SourceRefuses for the errors of a response, except noRecordsMatch."""
+    """Raise _TokenRefused or RequestRefused for the errors of a response, except noRecordsMatch."""
     if "badResumptionToken" in errors:
         raise _TokenRefused(errors["badResumptionToken"])
     for code, message in errors.items():
         if code != "noRecordsMatch":
-            raise SourceRefuses(f"refuses the request: {code or 'an error'}: {message[:200]}")
+            raise RequestRefused(f"refuses the request: {code or 'an error'}: {message[:200]}")
 
 
 def _to_record(record: OaiRecord) -> HarvestedRecord:

@@ -73,16 +73,14 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             row.promotion, row.staged_bytes = line.get(row.pk), sizes.get(row.pk)
             row.job, row.points_per_second = jobs.get(row.pk), points_per_second(row, now)
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None:
-            self.complete(request, [row])
-            row.may_read_errors = request.user.has_perm(VIEW_JOB_PAYLOAD)
-            row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
-        return row
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        self.complete(request, [row])
+        row.may_read_errors = request.user.has_perm(VIEW_JOB_PAYLOAD)
+        row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
 
-    @display(
-        description="state",
+    status = rendering.column(
+        "state",
+        lambda row: str(Import.State(row.state).label).lower(),
         label={
             "completed": "success",
             "failed": "danger",
@@ -91,8 +89,6 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             "promoting": "info",
         },
     )
-    def status(self, row: Import) -> str:
-        return str(Import.State(row.state).label).lower()
 
     @display(description="position")
     def queue_position(self, row: Any) -> str:
@@ -107,21 +103,17 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             return self.queue_position(row)
         return f"{self.queue_position(row)}, due {rendering.timestamp(row.promotion.due_at)}"
 
-    @display(description="MB")
-    def megabytes(self, row: Import) -> str:
-        return f"{row.size / 1e6:,.1f}"
-
-    @display(description="table")
-    def staged_table(self, row: Any) -> str:
-        return "–" if row.staged_bytes is None else filesizeformat(row.staged_bytes)
-
-    @display(description="points/s")
-    def speed(self, row: Any) -> str:
-        return "–" if row.points_per_second is None else f"{row.points_per_second:,}"
-
-    @display(description="error at")
-    def fault(self, row: Import) -> str:
-        return (error_position(row.error) or "whole file") if row.error else "–"
+    megabytes = rendering.column("MB", lambda row: f"{row.size / 1e6:,.1f}")
+    staged_table = rendering.column(
+        "table", lambda row: "–" if row.staged_bytes is None else filesizeformat(row.staged_bytes)
+    )
+    speed = rendering.column(
+        "points/s",
+        lambda row: "–" if row.points_per_second is None else f"{row.points_per_second:,}",
+    )
+    fault = rendering.column(
+        "error at", lambda row: (error_position(row.error) or "whole file") if row.error else "–"
+    )
 
     @display(description="error")
     def error_text(self, row: Any) -> str:

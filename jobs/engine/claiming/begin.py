@@ -25,4 +25,4 @@ def begin(handler: Handler) -> Limits | None:
     paused, max_running, rate_limit = rows[0]
     if paused:
         return None
-    return Limits(max_running or handler.max_running, rate_limit)
+    return Limits(max_running or handler.max_running, rate_limit or handler.rate_limit)

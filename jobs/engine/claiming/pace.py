@@ -25,7 +25,7 @@ def claim_size(handler: Handler) -> int:
     if handler.in_batches():
         return largest_batch(handler)
     seconds = _seconds.get(handler.name)
-    if seconds is None or handler.max_attempts == 1:
+    if seconds is None or handler.max_attempts == 1 or handler.one_job_per_drain:
         return 1
     return int(min(max(CLAIM_SECONDS / max(seconds, 1e-6), 1), MOST_JOBS))
 

@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from tailrace.db import connections
@@ -115,7 +114,7 @@ def published_on_commit(events: Sequence[Recorded]) -> None:
     """Count these events by type, after the commit."""
     types = Counter(event.type for event in events)
     counts = {(EVENTS, name): [float(count)] for name, count in types.items()}
-    connections.current().on_commit(partial(add, counts), robust=True)
+    connections.on_commit(add, counts)
 
 
 def add(counts: Mapping[Key, Sequence[float]]) -> None:

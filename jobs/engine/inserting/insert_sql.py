@@ -6,24 +6,25 @@ the order of their unique keys, so that two calls with the same keys cannot dead
 
 from tailrace.db import clock, locks
 
-_COLUMNS = """handler, event_id, routing_key, payload, state, priority, lane, due_at,
+COLUMNS = """handler, event_id, routing_key, payload, state, priority, lane, due_at,
   attempt, claim_no, worker, isolate, after_id, unique_key, schedule_id, slot,
   progress_note, error, created_at, finished_at, cancel_requested"""
-_VALUES = f"""handler, event_id, routing_key, payload::jsonb, state, priority, lane,
+VALUES = f"""handler, event_id, routing_key, payload::jsonb, state, priority, lane,
   coalesce(due_at, {clock.NOW}) + make_interval(secs => delay),
   0, 0, '', false, after_id, unique_key, schedule_id, slot,
   '', error, {clock.NOW}, CASE WHEN state IN ('failed', 'skipped') THEN {clock.NOW} END, false"""
-_ROWS = """unnest(
+ARRAYS = """
   %(handler)s::text[], %(event_id)s::bigint[], %(routing_key)s::text[], %(payload)s::text[],
   %(state)s::text[], %(priority)s::int[], %(lane)s::text[], %(due_at)s::timestamptz[],
   %(delay)s::float8[], %(after_id)s::bigint[], %(unique_key)s::text[], %(schedule_id)s::bigint[],
-  %(slot)s::timestamptz[], %(error)s::text[])"""
-_NAMES = """handler, event_id, routing_key, payload, state, priority, lane, due_at, delay, after_id,
+  %(slot)s::timestamptz[], %(error)s::text[]"""
+_ROWS = f"unnest({ARRAYS})"
+NAMES = """handler, event_id, routing_key, payload, state, priority, lane, due_at, delay, after_id,
   unique_key, schedule_id, slot, error"""
 
 _INSERT = f"""
-INSERT INTO tailrace_jobs_live ({_COLUMNS})
-SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})"""
+INSERT INTO tailrace_jobs_live ({COLUMNS})
+SELECT {VALUES} FROM {_ROWS} AS new ({NAMES})"""
 # For rows that cannot conflict: ON CONFLICT costs an index probe and 48 B of WAL per row.
 INSERT_NEW = f"{_INSERT} RETURNING id"
 # A row conflicts if its event has a job with this handler and routing key.
@@ -36,11 +37,11 @@ INSERT_WITH_KEYS = f"""
 WITH {locks.LIMITED},
 new AS MATERIALIZED (
   SELECT nextval('tailrace_jobs_job_id_seq') AS id, numbered.*
-  FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
+  FROM {_ROWS} WITH ORDINALITY AS numbered ({NAMES}, place)
 ),
 inserted AS (
-  INSERT INTO tailrace_jobs_live (id, {_COLUMNS})
-  SELECT id, {_VALUES} FROM limited, new ORDER BY handler, unique_key, place
+  INSERT INTO tailrace_jobs_live (id, {COLUMNS})
+  SELECT id, {VALUES} FROM limited, new ORDER BY handler, unique_key, place
   ON CONFLICT DO NOTHING
   RETURNING id
 ), {locks.restored("inserted")}
@@ -53,7 +54,7 @@ wanted AS MATERIALIZED (
   SELECT w.*, (
       SELECT j.id FROM tailrace_jobs_live j WHERE j.event_id = w.event_id AND j.handler = w.handler
         AND j.routing_key = w.routing_key LIMIT 1) IS NOT NULL AS owed
-  FROM {_ROWS} WITH ORDINALITY AS w ({_NAMES}, place)
+  FROM {_ROWS} WITH ORDINALITY AS w ({NAMES}, place)
 ),
 keys AS MATERIALIZED (
   SELECT handler, unique_key, max(place) AS newest, count(*) AS jobs
@@ -76,8 +77,8 @@ taken AS MATERIALIZED (
   SELECT j.* FROM limited, keys, LATERAL ({_UNSTARTED} FOR SHARE) j
 ),
 inserted AS (
-  INSERT INTO tailrace_jobs_live ({_COLUMNS})
-  SELECT {_VALUES} FROM (
+  INSERT INTO tailrace_jobs_live ({COLUMNS})
+  SELECT {VALUES} FROM (
     SELECT given.handler, given.event_id, given.routing_key, given.payload, given.priority,
            given.lane, given.unique_key, schedule_id, slot,
            CASE WHEN taken.id IS NULL THEN state ELSE 'skipped' END AS state,
@@ -85,7 +86,7 @@ inserted AS (
            CASE WHEN taken.id IS NULL THEN delay ELSE 0 END AS delay,
            CASE WHEN taken.id IS NULL THEN after_id END AS after_id,
            CASE WHEN taken.id IS NULL THEN error ELSE 'merged into job ' || taken.id END AS error
-    FROM {_ROWS} AS given ({_NAMES}) LEFT JOIN taken ON given.unique_key IS NOT NULL
+    FROM {_ROWS} AS given ({NAMES}) LEFT JOIN taken ON given.unique_key IS NOT NULL
     WHERE taken.id IS NULL OR given.event_id IS NOT NULL
   ) AS new
   ON CONFLICT DO NOTHING

@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from tailrace.db import connections, locks
@@ -184,7 +183,7 @@ def _count_on_commit(ids: Sequence[int]) -> None:
     JOBS_WAKE=inline the caller writes them.
     """
     if ids:
-        connections.current().on_commit(partial(_count_soon, ids), robust=True)
+        connections.on_commit(_count_soon, ids)
 
 
 def _count_soon(ids: Sequence[int]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from tailrace.db import clock, connections
 from tailrace.db.engine_database import home
 from tailrace.db.limits import time_limits
 from tailrace.db.locks import Blocked
@@ -39,11 +40,24 @@ def sync(**kwargs: Any) -> None:
         if locked := _sync_schedules():
             log.warning("sync.locked", schedules=locked, hint="run `manage.py migrate` again")
         names = set(registry.all_handlers())
-        Queue.objects.filter(name__in=names, retired_at__isnull=False).update(retired_at=None)
-        Queue.objects.active().exclude(name__in=names).update(retired_at=database_now())
+        _retire_queues(names)
         removed = Schedule.objects.of_code().filter(enabled=True).exclude(handler__in=names)
         removed.update(enabled=False, retired_at=database_now())
         _set_lanes()
+
+
+# A variant `handler@queue` is declared with its handler.
+_RETIRE = f"""
+UPDATE tailrace_jobs_queue q
+SET retired_at = CASE WHEN q.retired_at IS NULL THEN {clock.NOW} END
+WHERE (q.retired_at IS NULL) <> (split_part(q.name, '@', 1) = ANY(%(names)s))
+"""
+
+
+def _retire_queues(names: set[str]) -> None:
+    """Retire the queues without a handler in this code, and restore the others."""
+    with connections.default():
+        execute(_RETIRE, names=sorted(names))
 
 
 # Each statement uses the partial index of a state, so that the history is not read.
@@ -58,13 +72,17 @@ UPDATE tailrace_jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
 def _set_lanes() -> None:
     """Set the lane of jobs that were created before their handler had lanes: claims by lane would
     not find them. Locked jobs are skipped; fsck finds them."""
-    handlers = registry.handlers_with_lanes()
+    handlers = handlers_with_lanes()
     if not handlers:
         return
     execute("SET LOCAL enable_seqscan = off")
     for unstarted in ("state = 'pending'", "state = 'waiting' AND after_id IS NOT NULL"):
         execute(_WITHOUT_LANE.format(unstarted=unstarted), no_lane=NO_LANE, handlers=handlers)
     execute("RESET enable_seqscan")
+
+
+def handlers_with_lanes() -> list[str]:
+    return [name for name, handler in registry.all_handlers().items() if handler.in_lanes()]
 
 
 def add_missing() -> None:
@@ -92,6 +110,20 @@ def add_queues() -> None:
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
     execute(activity.CREATE, names=list(registry.all_handlers()))
+
+
+_ADD_QUEUE = """
+INSERT INTO tailrace_jobs_queue (name, paused_by) VALUES (%(name)s, '') ON CONFLICT DO NOTHING
+"""
+
+
+def add_queue(name: str) -> None:
+    """Create this queue if it is missing, whatever happens to the caller's transaction."""
+    with connections.engine():
+        # As in `add_queues`: the row is not inserted if it exists.
+        if not query("SELECT 1 FROM tailrace_jobs_queue WHERE name = %(name)s", name=name):
+            execute(_ADD_QUEUE, name=name)
+        execute(activity.CREATE, names=[name])
 
 
 def _sync_schedules() -> list[str]:

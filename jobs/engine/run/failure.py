@@ -52,7 +52,13 @@ def verdict_of(job: ClaimedJob, error: BaseException) -> Verdict:
             return handed_back(job)
         case Interrupted():
             return _attempt(job, State.PENDING, error, Attempt.Outcome.INTERRUPTED)
-    if isinstance(error, Permanent | UnreadablePayload) or job.attempt >= job.max_attempts:
+        case Retry(counted=False):
+            cause = error.__cause__ or error
+            verdict = _attempt(job, State.PENDING, cause, Attempt.Outcome.RETRIED, error.after or 0)
+            verdict.charged = False
+            return verdict
+    no_more = job.is_last or job.attempt >= job.max_attempts
+    if no_more or isinstance(error, Permanent | UnreadablePayload):
         return _attempt(job, State.FAILED, error, Attempt.Outcome.FAILED)
     after = error.after if isinstance(error, Retry) else None
     delay = job.handler.backoff.after(job.attempt) if after is None else after
@@ -116,5 +122,6 @@ def failure_of(verdict: Verdict) -> Failure | None:
         error=reported_message(verdict.error_class, verdict.error),
         error_class=verdict.error_class,
         silenced=verdict.silenced,
+        is_logged=job.is_logged,
         exception=None if verdict.exception is None else reported_exception(verdict.exception),
     )

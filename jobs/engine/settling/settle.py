@@ -67,7 +67,8 @@ def settle(
             continue
         states.update({id: state for id, state, _waited_for in rows})
         if parents := [id for id, _state, waited_for in rows if waited_for]:
-            dependents.release(parents)
+            table = table_of_today()
+            dependents.release(parents, table.name if table else None)
         _log_lost(group, states)
         _count(group, states)
         if began:
@@ -166,10 +167,8 @@ def _retried(
 ) -> Rows:
     """Return the result of `work`, which is repeated after one of these errors, on a new connection
     if it broke. The effects of the jobs have happened, and an unsettled job would run again. A
-    repetition is harmless, because the statement checks the claim.
-
-    After a timeout, it is repeated only for a single job.
-    """
+    repetition is harmless, because the statement checks the claim. After a timeout, it is repeated
+    only for a single job."""
     wait = 0.1
     for tries_left in reversed(range(tries or TRIES)):
         try:
@@ -197,9 +196,9 @@ def partition(day: date) -> str:
 class HistoryTable:
     """Today's partition, and the statement that moves jobs into it."""
 
+    name: str
     attributes: int
-    """The number of columns of the live table, including dropped ones. Adding a column increases
-    it."""
+    """The number of columns of the live table, with dropped ones: each new column increases it."""
     finish: str
     """The statement that settles jobs and moves them."""
 
@@ -227,7 +226,8 @@ def table_of_today() -> HistoryTable | None:
     [(day, exists, seconds, attributes, columns)] = query(_TODAY)
     table = None
     if exists:
-        table = HistoryTable(attributes, finish_sql(partition(day), day, columns))
+        name = partition(day)
+        table = HistoryTable(name, attributes, finish_sql(name, day, columns))
     _known = (time.monotonic() + min(seconds, KEPT_SECONDS), clock.offset, table)
     return table
 

@@ -78,6 +78,12 @@ RETURNING {_LIMITS}
 """
 READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(name)s"
 
+SOON_AGAIN = f"""
+UPDATE tailrace_jobs_queueactivity a SET resends = 0
+FROM {newest("%(name)s")} seen WHERE {same("a", "seen")}
+"""
+"""Lets the tick send the next message for a queue after the shortest time."""
+
 # Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has
 # no workers.
 OTHERS_WAIT = f"""

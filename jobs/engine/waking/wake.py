@@ -7,9 +7,10 @@ the latency changes: the tick finds the queues with due jobs.
 import math
 import time
 from collections.abc import Iterable
+from contextvars import ContextVar
 
 import structlog
-from celery import current_app
+from celery import current_app, uuid
 from django.db import DatabaseError, InterfaceError
 from kombu import Queue as KombuQueue
 from kombu.exceptions import OperationalError
@@ -17,45 +18,43 @@ from kombu.exceptions import OperationalError
 from tailrace.db import connections
 from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.waking.activity import MARK
 
 log = structlog.get_logger(__name__)
 
+WORK = "tailrace.work"
+"""The Celery task of handlers without a queue of their own; its argument is a handler's name."""
 CONFIRM_SECONDS = 3
 """How long to wait until RabbitMQ confirms a message. (For Redis there is a setting.)"""
-
 LOCKED_PAUSES = (0.05, 0.2)
 """Seconds before the second and the third attempt to mark a queue whose row is locked. Another
 waker or a drain of the queue locks it for a shorter time."""
 UNMARKED_SECONDS = 0.5
 """In this time a process sends at most one message per queue without marking the queue."""
+claimed_next: ContextVar[str] = ContextVar("claimed_next", default="")
+"""The queue from which this thread claims again at once: `on_commit` leaves it out."""
 
 
 def on_commit(names: Iterable[str]) -> None:
-    """Wake these queues when the caller's transaction commits, or at once if there is none.
-
-    Several calls in one transaction become one wake-up. The messages are sent in the waker's
-    thread, or in the caller's thread with JOBS_WAKE=inline.
-    """
-    queues = set(names)
+    """Wake these queues when the caller's transaction commits, or at once if there is none: once
+    for several calls. The waker's thread sends the messages, or with JOBS_WAKE=inline this one."""
+    queues = set(names) - {claimed_next.get()}
     if not queues:
         return
     connection = connections.current()
     for _sids, callback, *_ in connection.run_on_commit:
         if isinstance(callback, _Wake) and _sids == set(connection.savepoint_ids):
-            callback.names |= queues
+            callback.update(queues)
             return
     connection.on_commit(_Wake(queues), robust=True)
 
 
-class _Wake:
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
-
+class _Wake(set[str]):
     def __call__(self) -> None:
-        soon(self.names)
+        soon(self)
 
 
 def soon(names: Iterable[str]) -> None:
@@ -124,14 +123,9 @@ def deliver(names: Iterable[str]) -> None:
     """Send one message for each of these queues, which are already marked, in a thread, so that the
     caller does not wait for the broker."""
     if conf.JOBS_WAKE == "thread":
-        _sender.request(names)
+        sender.request(names)
     else:
         send(names)
-
-
-def is_sending() -> bool:
-    """Whether the messages of an earlier `deliver` are still being sent."""
-    return _sender.is_busy()
 
 
 def send(names: Iterable[str]) -> int:
@@ -152,7 +146,8 @@ def send(names: Iterable[str]) -> int:
     return count
 
 
-_sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)
+sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)
+"""The thread of this process for the messages of `deliver`."""
 
 
 def broker_queue(name: str) -> KombuQueue:
@@ -164,15 +159,22 @@ def broker_queue(name: str) -> KombuQueue:
 
 
 def _send(name: str) -> None:
-    unconfirmed = None
-    if name not in (queues := current_app.amqp.queues):  # of a process without the tasks
-        queues.add(broker_queue(name))
+    unconfirmed, handler, amqp = None, registry.find(name), current_app.amqp
+    task, args, queue = name, [], name
+    if handler is not None and handler.worker_queue is not None:
+        task, args, queue = WORK, [name], handler.worker_queue
+    elif name not in amqp.queues:  # of a process without the tasks
+        amqp.queues.add(broker_queue(name))
+    to = amqp.queues[queue]
+    message = amqp.create_task_message(uuid(), task, args, {}, ignore_result=True)
     with current_app.producer_or_acquire() as producer:
-        try:
-            current_app.send_task(
-                name, queue=name, producer=producer, retry=False, ignore_result=True,
-                serializer="json", confirm_timeout=CONFIRM_SECONDS,
-            )  # fmt: skip
+        try:  # without the signals of `send_task`: a project's receivers expect its own tasks
+            with producer.connection._reraise_as_library_errors():
+                producer.publish(
+                    message.body, headers=message.headers, exchange=to.exchange, declare=[to],
+                    routing_key=to.routing_key, serializer="json", retry=False,
+                    confirm_timeout=CONFIRM_SECONDS, **message.properties,
+                )  # fmt: skip
         except OperationalError as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise

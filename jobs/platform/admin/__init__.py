@@ -1,4 +1,4 @@
-"""The admin of jobs, queues, schedules, failures and events with their jobs.
+"""The admin of jobs, flows, queues, schedules, failures and events with their jobs.
 
 Its pages have the looks of django-unfold if it is installed, otherwise those of Django's admin.
 """
@@ -9,6 +9,7 @@ from tailrace.jobs.platform.admin import (  # noqa: F401  (these modules registe
     breakers,
     events,
     failures,
+    flows,
     jobs,
     queues,
     schedules,

@@ -9,7 +9,7 @@ from django.contrib.admin.utils import get_fields_from_path
 from django.db.models import QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.text import capfirst
 
 from tailrace.jobs.platform.admin import theme
@@ -75,8 +75,23 @@ class ModelAdmin(theme.ModelAdmin):
 
     def route(self, address: str, view: Callable[..., Any], name: str, /, **kwargs: Any) -> Any:
         """Return the URL pattern `APP_MODEL_name` of a view of the admin, for `get_urls`."""
-        name = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
-        return path(address, self.admin_site.admin_view(view), kwargs, name)
+        return path(address, self.admin_site.admin_view(view), kwargs, self._url_name(name))
+
+    def address(self, name: str, *args: str | int) -> str:
+        """Return the address of the view with the URL pattern `APP_MODEL_name`."""
+        return reverse(f"{self.admin_site.name}:{self._url_name(name)}", args=args)
+
+    def _url_name(self, name: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            self.complete_page(request, row)
+        return row
+
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        """Add data that the fields need to the row of a page."""
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return what the templates of a row's page need in addition to Django's context."""

@@ -115,13 +115,10 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         hidden = hidden_from(visibility.user_of(request), (row.pk for row in rows))
         return [row for row in rows if row.pk not in hidden]
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        event = super().get_object(request, object_id, from_field)
-        if event is not None:
-            event.is_hidden = bool(visibility.mask_events(visibility.user_of(request), [event]))
-            event.state_of_jobs = event_states([event.pk]).get(event.pk, NO_JOBS)
-            event.shows_payload = request.user.has_perm(visibility.VIEW_EVENT_PAYLOAD)
-        return event
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        row.is_hidden = bool(visibility.mask_events(visibility.user_of(request), [row]))
+        row.state_of_jobs = event_states([row.pk]).get(row.pk, NO_JOBS)
+        row.shows_payload = request.user.has_perm(visibility.VIEW_EVENT_PAYLOAD)
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
         visibility.mask_events(visibility.user_of(request), rows)

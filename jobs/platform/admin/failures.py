@@ -204,11 +204,8 @@ class FailureAdmin(ModelAdmin):
         rows = queryset.filter(message__icontains=term).order_by("-last_seen_at")
         return queryset.filter(plain | Q(pk__in=readable(user, rows[:MOST])))
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        group = super().get_object(request, object_id, from_field)
-        if group is not None:
-            complete(visibility.user_of(request), [group], HOURS_OF_PAGE)
-        return group
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        complete(visibility.user_of(request), [row], HOURS_OF_PAGE)
 
     # Columns
 

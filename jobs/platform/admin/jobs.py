@@ -40,7 +40,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
     list_filter = (
         filters.QueueFilter, filters.StateFilter, filters.LaneFilter, filters.EventFilter,
-        filters.FailureFilter,
+        filters.FlowFilter, filters.FailureFilter,
     )  # fmt: skip
     search_fields = ("id",)
     search_help_text = "id, queue, subject or error"
@@ -58,17 +58,14 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         ),
         ("Time", {"fields": ("created", "due", "started", "finished")}),
         ("Claim", {"fields": ("tries", "claims", "lease", "worker", "marks")}),
-        ("Order", {"fields": ("priority", "lane", "unique_key", "merges", "follows")}),
+        ("Order", {"fields": ("priority", "lane", "unique_key", "merges", "follows", "in_flow")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         return super().get_queryset(request).defer("payload", "result")
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        job = super().get_object(request, object_id, from_field)
-        if job is not None:
-            mask_jobs(user_of(request), [job])
-        return job
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        mask_jobs(user_of(request), [row])
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Leave out hidden jobs if the list would reveal their lane or subject."""
@@ -104,7 +101,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return params.get("state", "") or _terms(params).state
 
     def scans(self, params: dict[str, str]) -> bool:
-        names = ("queue", "state", "lane", "event", "failure")
+        names = ("queue", "state", "lane", "event", "flow", "failure")
         return scans(_terms(params), {name: params.get(name) for name in names})
 
     # Columns and fields
@@ -115,6 +112,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     why = rendering.column("error", lambda job: rendering.truncated(job.error))
     event_link = rendering.column("event", lambda job: rendering.event_link(job.event_id))
     follows = rendering.column("after", lambda job: rendering.job_link(job.after_id))
+    in_flow = rendering.column("flow", rendering.flow_link)
     original = rendering.column("run again from", lambda job: rendering.job_link(job.copy_of))
     claims = rendering.column("claims", lambda job: str(job.claim_no or "–"))
     merges = rendering.column("jobs merged into this job", lambda job: str(job.merged or "–"))

@@ -157,11 +157,11 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     @display(description="limits")
     def limits(self, queue: Queue) -> str:
-        limits = []
-        if queue.max_running:
-            limits.append(f"{queue.max_running} at once")
-        if queue.rate_limit:
-            limits.append(f"{queue.rate_limit:g} per second")
+        limits, handler = [], registry.find(queue.name)
+        if most := queue.max_running or (handler and handler.max_running):
+            limits.append(f"{most} at once")
+        if rate := queue.rate_limit or (handler and handler.rate_limit):
+            limits.append(f"{rate:g} per second")
         return ", ".join(limits) or "–"
 
     # Actions and buttons

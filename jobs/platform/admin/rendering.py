@@ -48,6 +48,14 @@ def job_link(id: int | None) -> str:
     return row_link("tailrace_jobs_job_change", "job", id)
 
 
+def flow_link(job: Job) -> str:
+    """Return a link to the flow of a job, with the name of the job in it."""
+    if job.flow_id is None:
+        return "–"
+    flow = row_link("tailrace_jobs_flow_change", "flow", job.flow_id)
+    return format_html("{}, as {}", flow, job.flow_name)
+
+
 def json_block(value: Any) -> SafeString:
     """Return a JSON value as a preformatted block; a dash for None."""
     if value is None:

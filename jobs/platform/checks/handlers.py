@@ -115,8 +115,8 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
 
 
 _ABOVE_ZERO = (
-    "batch_size", "max_attempts", "claim_timeout", "concurrency", "max_running", "time_limit",
-    "backfill", "per_destination",
+    "batch_size", "max_attempts", "claim_timeout", "concurrency", "max_running", "rate_limit",
+    "time_limit", "backfill", "per_destination",
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ class Command(BaseCommand):
 
     def _add_filters(self, parser: CommandParser) -> None:
         parser.add_argument("--queue", help="only jobs of this queue")
+        parser.add_argument("--flow", type=int, metavar="ID", help="only jobs of this flow")
         parser.add_argument("--state", choices=State.values, help="pending: queued or scheduled")
         parser.add_argument(
             "--failed-since",
@@ -79,7 +80,8 @@ class Command(BaseCommand):
         operation, states = OPERATIONS[action]
         ids = options["ids"]
         if not ids:
-            if not (options["queue"] or options["failed_since"] or options["state"]):
+            filters = ("queue", "flow", "failed_since", "state")
+            if not any(options[name] for name in filters):
                 raise CommandError(f"{action} needs job ids or a filter such as --queue")
             jobs = self._filtered(options)
             ids = jobs if options["state"] else jobs.filter(state__in=states)
@@ -106,6 +108,8 @@ class Command(BaseCommand):
             jobs = jobs.filter(handler=queue)
             if not jobs.exists():
                 queue_name(queue)
+        if options["flow"]:
+            jobs = jobs.filter(flow_id=options["flow"])
         if options["state"]:
             jobs = jobs.filter(state=options["state"])
         if options["failed_since"]:
@@ -132,8 +136,8 @@ def describe(job: Job) -> str:
         for name in (
             "id", "handler", "state", "event_id", "routing_key", "lane", "priority", "unique_key",
             "merged", "attempt", "claim_no", "created_at", "due_at", "started_at", "finished_at",
-            "lease_until", "worker", "after_id", "schedule_id", "slot", "progress_done",
-            "progress_total", "progress_note", "error",
+            "lease_until", "worker", "after_id", "flow_id", "flow_name", "schedule_id", "slot",
+            "progress_done", "progress_total", "progress_note", "error",
         )
     )  # fmt: skip
     for name in ("payload", "result"):

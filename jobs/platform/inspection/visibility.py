@@ -22,10 +22,13 @@ from tailrace.jobs.destinations.hidden import HIDDEN as HIDDEN_EVENT
 from tailrace.jobs.destinations.hidden import NOT_KNOWN
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.maintenance.ticking.rescue import LOST
+from tailrace.jobs.engine.waking.dependents import NOT_NEEDED, WAITED
+from tailrace.jobs.flows.operations import OVERDUE
 from tailrace.jobs.models import Attempt, Job
 
 VIEW_EVENT_PAYLOAD = "tailrace_events.view_payload"
 VIEW_JOB = "tailrace_jobs.view_job"
+VIEW_FLOW = "tailrace_jobs.view_flow"
 VIEW_JOB_PAYLOAD = "tailrace_jobs.view_job_payload"
 CHANGE_JOB_PAYLOAD = "tailrace_jobs.change_job_payload"
 HIDDEN = "hidden"
@@ -33,6 +36,7 @@ _NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
 
 _ENGINE_ERROR = re.compile(
     rf"{re.escape(LOST)}|merged into job \d+|no handler is called [\w.']+|cancelled by [\w.@+-]+"
+    rf"( with its flow)?|{WAITED}\d+, which was \w+|{NOT_NEEDED}|{OVERDUE}"
     rf"|{HIDDEN_EVENT}|{NOT_KNOWN}|{HIDDEN}|{re.escape(_NOT_SHOWN)}"
 )
 """Errors that the engine writes; they quote no payload."""
@@ -87,6 +91,7 @@ def mask_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
         if job.pk in hidden:
             job.payload, job.result = {}, None
             job.lane = job.routing_key = HIDDEN
+            job.flow_name = HIDDEN if job.flow_name else None
             job.unique_key = HIDDEN if job.unique_key else None
         if job.pk in hidden or not sees_payload:
             job.error = masked_error(job.error)
@@ -105,6 +110,14 @@ def mask_attempts(user: User, attempts: Iterable[Attempt], hidden: bool = False)
 def masked_error(text: str) -> str:
     """Return the error if the engine wrote it, else a text that it is not shown."""
     return text if not text or _ENGINE_ERROR.fullmatch(text) else _NOT_SHOWN
+
+
+def hidden_ids(user: User, ids: Iterable[int]) -> set[int]:
+    """Return the ids of the jobs among `ids` that the user may not read."""
+    if user.has_perm(VIEW_HIDDEN):
+        return set()
+    jobs = Job.objects.filter(pk__in=list(ids)).only("pk", "handler", "event_id")
+    return hidden_jobs(user, list(jobs))
 
 
 def hidden_jobs(user: User, jobs: Sequence[Job]) -> set[int]:

@@ -45,7 +45,8 @@ class LeaseHasNotEnded(RowInvariant):
     name = "jobs.lease_ended"
     every = 15
     condition = (
-        f"r.state = 'running' AND r.lease_until < {OLD} AND (r.handler = ANY(%(known)s)"
+        f"r.state = 'running' AND r.lease_until < {OLD}"
+        " AND (split_part(r.handler, '@', 1) = ANY(%(known)s)"
         f" OR r.lease_until < {OLD} - interval '1 hour')"
     )
     advice = (
@@ -120,7 +121,7 @@ class WaitingHasHandler(RowInvariant):
     """The handler of a waiting job was not removed."""
 
     name = "jobs.waiting_unknown_handler"
-    condition = f"""r.state = 'waiting' AND r.handler <> ALL(%(known)s)
+    condition = f"""r.state = 'waiting' AND split_part(r.handler, '@', 1) <> ALL(%(known)s)
       AND (SELECT q.retired_at FROM tailrace_jobs_queue q WHERE q.name = r.handler) < {OLD}"""
     advice = "deploy a handler of that name, or `manage.py jobs cancel ID`"
 
@@ -130,7 +131,7 @@ class HandlerWasMigrated(RowInvariant):
 
     name = "jobs.handler_not_migrated"
     condition = f"""r.state IN ('waiting', 'pending') AND r.created_at < {OLD}
-      AND r.handler <> ALL(%(known)s)
+      AND split_part(r.handler, '@', 1) <> ALL(%(known)s)
       AND NOT EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = r.handler)"""
     advice = (
         "run `manage.py migrate` with the code that has the handler, or `manage.py jobs cancel ID`"

@@ -47,11 +47,10 @@ class _QueueInvariant(Invariant):
 
 
 class TokensAreValid(_QueueInvariant):
-    """The tokens of a rate-limited queue are not negative, and their time is not in the future."""
+    """The tokens of a queue's rate limit are not negative, and their time is not in the future."""
 
     name = "queues.tokens"
-    condition = f"""q.rate_limit IS NOT NULL
-      AND (a.tokens < 0 OR a.tokens_at > {clock.NOW} + interval '1 minute')"""
+    condition = f"(a.tokens < 0 OR a.tokens_at > {clock.NOW} + interval '1 minute')"
     advice = "the tokens are set to 0 and refill from now on; otherwise no job of the queue starts"
 
     def repair(self, violations: Sequence[str]) -> int:
@@ -117,6 +116,6 @@ class RetiredQueueIsEmpty(_QueueInvariant):
     """A retired queue whose handler exists in this code has no jobs due for five minutes."""
 
     name = "queues.retired_with_work"
-    condition = f"""q.retired_at < {OLD} AND q.name = ANY(%(known)s) AND {OPEN}
+    condition = f"""q.retired_at < {OLD} AND split_part(q.name, '@', 1) = ANY(%(known)s) AND {OPEN}
       AND {_due_since(300)}"""
     advice = "the tick does not wake this queue: run `manage.py migrate` with the current code"

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from tailrace.db.pagination import decode, encode
 from tailrace.jobs.models import Job
-from tailrace.jobs.platform.inspection.details.flow import flow_of
+from tailrace.jobs.platform.inspection.details.connected import connected_with
 from tailrace.jobs.platform.inspection.search.find import SearchResult, scans
 from tailrace.jobs.platform.inspection.search.terms import Terms
 from tailrace.jobs.runtime.states import State
@@ -18,13 +18,13 @@ WINDOW = 10_000
 """Maximum number of jobs that a page reads if no index serves its filters."""
 
 
-NAMES = {"handler", "state", "event", "schedule", "flow", "failure"}
+NAMES = {"handler", "state", "event", "schedule", "flow", "connected_with", "failure"}
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
     values: Mapping[str, Any]
-    """The values to filter by; `flow` is the id of a job of the flow."""
+    """The values to filter by."""
     search: SearchResult | None = None
 
     @classmethod
@@ -47,7 +47,9 @@ class Filters:
                 case "failure":
                     rows = rows.filter(failure_group=value, state=State.FAILED)
                 case "flow":
-                    rows = rows.filter(pk__in=flow_of(value))
+                    rows = rows.filter(flow_id=value)
+                case "connected_with":
+                    rows = rows.filter(pk__in=connected_with(value))
                 case _:
                     rows = rows.filter(**{name: value})
         return rows.defer("payload", "result").order_by("-pk")

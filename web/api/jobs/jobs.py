@@ -29,14 +29,13 @@ from tailrace.web.api.jobs.schemas import (
     WaitParams,
 )
 from tailrace.web.api.jobs.showing import VERSION_COLUMNS, details, shown, version
-from tailrace.web.api.problems import Problem, find_row, of_faults, wrong_parameter
+from tailrace.web.api.problems import Problem, busy, find_row, of_faults, wrong_parameter
 from tailrace.web.api.requests.waiting import waiting
 
 router = Router()
 READ = Needs("jobs:read", "tailrace_jobs.view_job")
 WRITE = Needs("jobs:write")
 RUN_AGAIN = Needs("jobs:write", "tailrace_jobs.view_job", VIEW_JOB_PAYLOAD)
-BUSY_SECONDS = "2"
 
 
 @router.post(
@@ -117,8 +116,7 @@ def _request_job(user: User, job_request: JobRequest, key: str) -> Requested:
         kind = "handler-closed" if error.permission is None else "permission-missing"
         raise Problem(403, str(error), kind=kind) from None
     except Blocked as error:
-        retry = {"Retry-After": BUSY_SECONDS}
-        raise Problem(503, str(error), kind="busy", headers=retry) from None
+        raise busy(error, seconds=2) from None
 
 
 @router.get("", auth=READ, response=JobPage, summary="List jobs")

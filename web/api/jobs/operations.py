@@ -10,7 +10,7 @@ from tailrace.jobs.operations.reschedule import reschedule
 from tailrace.jobs.platform.requests.job_request import wrong_time
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.jobs.schemas import OperatedOut, RescheduleIn
-from tailrace.web.api.problems import Problem, find_row, wrong_field
+from tailrace.web.api.problems import Problem, busy, find_row, wrong_field
 
 router = Router()
 OPERATE = Needs("jobs:operate", "tailrace_jobs.view_job", batches.PERMISSION)
@@ -44,7 +44,7 @@ def reschedule_job(request: HttpRequest, id: int, body: Body[RescheduleIn]) -> O
     try:
         changed = reschedule(caller(request).user, id, body.due_at, body.priority)
     except Blocked as error:
-        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "2"}) from None
+        raise busy(error, seconds=2) from None
     state = find_row(Job.objects.only("pk", "state"), id, "job").state
     if not changed:
         raise Problem(409, f"job {id} was not changed: it is {state}")

@@ -87,6 +87,10 @@ class JobOut(Out):
     schedule_id: int | None
     after_id: int | None
     """The job that this job waits for."""
+    flow_id: int | None
+    """The flow that it belongs to."""
+    flow_name: str | None
+    """Its name in the flow."""
     copy_of: int | None
     """The job of which this job is a copy, if it was run again with another payload."""
     merged: int
@@ -196,9 +200,10 @@ class JobFilter(PageParams):
     handler: Name | None = None
     state: StateName | None = None
     event: Id | None = None
-    flow: Annotated[
+    flow: Annotated[Id | None, Field(description="the id of a flow")] = None
+    connected_with: Annotated[
         Id | None,
-        Field(description="the id of a job: lists all jobs of its flow"),
+        Field(description="the id of a job: lists the jobs that wait for one another by `after`"),
     ] = None
     schedule: Id | None = None
     failure: Annotated[Id | None, Field(description="the id of a group of failures")] = None

@@ -9,7 +9,7 @@ from django.db import connections
 from django.views.decorators.debug import sensitive_variables
 
 from tailrace.domains.protection.services.providers.pwned_passwords import times_pwned
-from tailrace.jobs.destinations.source_errors import SourceError
+from tailrace.jobs.destinations.request_errors import RequestError
 from tailrace.net.shared_client import own_clients
 
 COST = 5.0
@@ -33,7 +33,7 @@ def check_password(password: str) -> int:
         raise CheckFailed("other passwords are being checked")
     try:
         return async_to_sync(_count_leaks)(password)
-    except (SourceError, TimeoutError):
+    except (RequestError, TimeoutError):
         raise CheckFailed("the list of leaked passwords is not available now") from None
     finally:
         _slots.release()

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from tailrace.domains.protection.services.providers.provider import Provider
 from tailrace.jobs.destinations import breaker, rate_limit
 from tailrace.jobs.destinations.breaker import BreakerState
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy
+from tailrace.jobs.destinations.request_errors import RateLimited, Unavailable
 from tailrace.jobs.destinations.together import Together
 
 SHARE = 0.94
@@ -42,7 +42,7 @@ class _Caller:
 async def admission(provider: Provider, ends_at: float) -> BreakerState:
     """Wait in line until the provider may be queried; return the state of its breaker.
 
-    Raises SourceAway if the breaker is open, SourceBusy if no token is available before `ends_at`.
+    Raises Unavailable if the breaker is open, RateLimited if no token is available by `ends_at`.
     """
     loop = asyncio.get_running_loop()
     lines = _waiting_lines.setdefault(loop, {})
@@ -105,8 +105,8 @@ class _WaitingLine:
         for caller in islice(self.waiting, self.reserved, None):
             if next_at > caller.ends_at and not caller.admitted.done():
                 wait = max(next_at - time.monotonic(), 0.0)
-                reason = "its rate limit is used up"
-                caller.admitted.set_exception(SourceBusy(reason, wait, source=self.provider.name))
+                reason, name = "its rate limit is used up", self.provider.name
+                caller.admitted.set_exception(RateLimited(reason, wait, destination=name))
 
     def end(self, error: Exception) -> None:
         """Refuse all callers with this error."""
@@ -122,8 +122,8 @@ _waiting_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _WaitingL
 _tasks: set["asyncio.Task[None]"] = set()
 
 
-def _breaker_open(provider: Provider, reason: str, wait: float) -> SourceAway:
-    return SourceAway(reason, wait, source=provider.name, was_asked=False)
+def _breaker_open(provider: Provider, reason: str, wait: float) -> Unavailable:
+    return Unavailable(reason, wait, destination=provider.name, was_asked=False)
 
 
 async def _serve(line: _WaitingLine) -> None:

@@ -13,7 +13,7 @@ from tailrace.jobs.destinations.delivery import (
     DeliveryStatus,
     update_breaker,
 )
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused, Unavailable
 from tailrace.jobs.destinations.together import Together
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
@@ -40,9 +40,9 @@ async def ask(
     `patience`: seconds to wait for the budget. `is_wrong(answer)` returns why an answer of 200 is
     an error nevertheless, or an empty string. An answer 429 pauses the provider for all workers.
 
-    Raises SourceAway if the provider is unavailable, or answers 5xx, too much or nonsense;
-    SourceBusy if the budget or a pause allows no request in time; SourceRefuses if it answers 400,
-    401 or 403.
+    Raises Unavailable if the provider is unavailable, or answers 5xx, too much or nonsense;
+    RateLimited if the budget or a pause allows no request in time; RequestRefused if it answers
+    400, 401 or 403.
     """
     ends_at = time.monotonic() + patience
     query = f"?{urlencode(params)}" if params else ""
@@ -68,14 +68,14 @@ async def ask(
     if result.status is DeliveryStatus.SENT:
         return answer
     if result.status is DeliveryStatus.REJECTED:
-        raise SourceRefuses(result.reason, source=provider.name, status=answer.status)
-    raise SourceAway(result.reason, result.after, source=provider.name)
+        raise RequestRefused(result.reason, destination=provider.name, status=answer.status)
+    raise Unavailable(result.reason, result.after, destination=provider.name)
 
 
 def _error_in(answer: Answer, is_wrong: Callable[[Answer], str]) -> str:
     try:
         return is_wrong(answer) if answer.status == 200 else ""
-    except SourceAway as error:  # raised by answer.json()
+    except Unavailable as error:  # raised by answer.json()
         return error.reason
 
 

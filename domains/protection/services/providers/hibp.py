@@ -20,7 +20,7 @@ from tailrace.domains.protection.services.providers.source import (
     Source,
     ValueNotAccepted,
 )
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused, Unavailable
 from tailrace.net.sanitize import one_line, printable
 
 USER_AGENT = "Tailrace identity protection"
@@ -138,12 +138,12 @@ async def _ask_account(
     """Return the service's entries for an account; an empty list if there are none."""
     try:
         return await _ask(account(), f"/{endpoint}/{quote(value, safe='')}", adapter, params) or []
-    except SourceRefuses as error:
+    except RequestRefused as error:
         status = error.status
         if status == 400:
             raise ValueNotAccepted("answered 400") from None
         reason = f"answered {status}: check PROTECTION_HIBP_KEY"
-        raise SourceRefuses(reason, source=error.source, status=status) from None
+        raise RequestRefused(reason, destination=error.destination, status=status) from None
 
 
 async def _ask(
@@ -155,10 +155,10 @@ async def _ask(
     if answer.status == 200:
         return adapter.validate_json(answer.body)
     if answer.status != 404:
-        raise SourceAway(f"answered {answer.status}", source=answer.provider)
+        raise Unavailable(f"answered {answer.status}", destination=answer.provider)
     if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
         reason = "answered 404 with an HTML page: check PROTECTION_HIBP_URL"
-        raise SourceAway(reason, source=answer.provider)
+        raise Unavailable(reason, destination=answer.provider)
     return None
 
 
@@ -167,7 +167,7 @@ def _error_in(answer: Answer, adapter: TypeAdapter[Any]) -> str:
     try:
         adapter.validate_json(answer.body)
     except (ValidationError, RecursionError):
-        document = answer.json()  # raises SourceAway if it is not JSON
+        document = answer.json()  # raises Unavailable if it is not JSON
         if isinstance(document, dict) and "statusCode" in document:
             return f"answered 200 with the error {one_line(str(document.get('message', '')))[:100]}"
         return "answered with unexpected JSON"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tailrace.jobs.destinations.source_errors import SourceAway
+from tailrace.jobs.destinations.request_errors import Unavailable
 
 MAX_BYTES = 4_000_000
 """Limit for an answer; a longer one is an error."""
@@ -44,9 +44,9 @@ class Answer:
     provider: str
 
     def json(self) -> Any:
-        """Return the parsed body. Raises SourceAway if it is not JSON."""
+        """Return the parsed body. Raises Unavailable if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             reason = "answered with something that is not JSON"
-            raise SourceAway(reason, source=self.provider) from None
+            raise Unavailable(reason, destination=self.provider) from None

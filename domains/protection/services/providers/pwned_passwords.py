@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from tailrace.domains.protection.services.providers.ask import Answer, Provider, ask
 from tailrace.domains.protection.services.providers.hibp import USER_AGENT
-from tailrace.jobs.destinations.source_errors import SourceAway
+from tailrace.jobs.destinations.request_errors import Unavailable
 
 NAME = "pwned_passwords"
 PER_SECOND = 10.0
@@ -26,14 +26,13 @@ async def times_pwned(password: str) -> int:
     """Return how often this password occurs in leaks, or 0.
 
     The service learns five digits of the hash. Its answer is padded, so that the network does not
-    learn how many hashes begin with them. Raises SourceAway, SourceBusy or SourceRefuses.
+    learn how many hashes begin with them. Raises Unavailable, RateLimited or RequestRefused.
     """
     digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
     answer = await ask(provider(), f"/range/{digest[:5]}", patience=PATIENCE, is_wrong=_error_in)
     if answer.status != 200:
-        raise SourceAway(
-            f"answered {answer.status} for a range of hashes, but every range exists", source=NAME
-        )
+        reason = f"answered {answer.status} for a range of hashes, but every range exists"
+        raise Unavailable(reason, destination=NAME)
     return _counts(answer).get(digest[5:], 0)
 
 

@@ -20,7 +20,7 @@ from tailrace.domains.protection.services.properties.places import (
 )
 from tailrace.domains.protection.services.providers.ask import Answer, Provider, ask
 from tailrace.domains.protection.services.providers.deeds import DeedSource, FeedPage, Position
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused, Unavailable
 
 PAGE_ROWS = 1000
 MOST_ROWS = 50_000
@@ -232,10 +232,10 @@ async def _ask(
         text = answer.headers.get("retry-after", "")
         after = float(text) if text.isdecimal() else None
         reason = "answered 202: the rows are not ready yet"
-        raise SourceAway(reason, after, source=provider.name)
+        raise Unavailable(reason, after, destination=provider.name)
     if answer.status == 404:
         reason = f"has no dataset {dataset}: check PROTECTION_SODA_URL"
-        raise SourceRefuses(reason, source=provider.name)
+        raise RequestRefused(reason, destination=provider.name)
     return answer
 
 

@@ -46,7 +46,7 @@ class Source(Described):
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
         """Return the breaches that contain the value; an empty list if there are none.
 
-        Raises SourceAway, SourceBusy or SourceRefuses, as `ask` does, or ValueNotAccepted.
+        Raises Unavailable, RateLimited or RequestRefused, as `ask` does, or ValueNotAccepted.
         """
         raise NotImplementedError
 

@@ -7,7 +7,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
@@ -60,35 +59,21 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     def scans(self, params: dict[str, str]) -> bool:
         return "state" in params and params["state"] != RemovalState.NEEDS_PERSON
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None:
-            row.may_decide = request.user.has_perm(DECIDE)
-            row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
-        return row
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        row.may_decide = request.user.has_perm(DECIDE)
+        row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        context = dict(extra_context or {})
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         row = self.get_object(request, object_id)
-        if row is not None and row.may_decide:
-            context["buttons"] = [
-                (
-                    ACTIONS[name][0],
-                    reverse(f"admin:tailrace_protection_removalrequest_{name}", args=[row.pk]),
-                )
-                for name in BUTTONS.get(RemovalState(row.state), ())
-            ]
-        return super().change_view(request, object_id, form_url, context)
+        if row is None or not row.may_decide:
+            return {}
+        names = BUTTONS.get(RemovalState(row.state), ())
+        return {"buttons": [(ACTIONS[name][0], self.address(name, row.pk)) for name in names]}
 
     def get_urls(self) -> list[Any]:
-        def route(name: str) -> Any:
-            view = self.admin_site.admin_view(require_POST(self.decide_view))
-            url_name = f"tailrace_protection_removalrequest_{name}"
-            return path(f"<int:id>/{name}/", view, {"name": name}, name=url_name)
-
-        return [*(route(name) for name in ACTIONS), *super().get_urls()]
+        view = require_POST(self.decide_view)
+        routes = (self.route(f"<int:id>/{name}/", view, name, name=name) for name in ACTIONS)
+        return [*routes, *super().get_urls()]
 
     def decide_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
         if not request.user.has_perm(DECIDE):
@@ -103,18 +88,14 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
             messages.warning(request, f"Removal {row.pk} was not changed: {error}.")
         else:
             messages.success(request, f"Removal {row.pk}: {past}.")
-        return redirect("admin:tailrace_protection_removalrequest_change", id)
+        return redirect(self.address("change", id))
 
-    @display(
-        description="state",
+    status = rendering.column(
+        "state",
+        lambda row: str(RemovalState(row.state).label).lower(),
         label={"needs a person": "warning", "rejected": "danger", "removed": "success"},
     )
-    def status(self, row: RemovalRequest) -> str:
-        return str(RemovalState(row.state).label).lower()
-
-    @display(description="why")
-    def why(self, row: RemovalRequest) -> str:
-        return rendering.truncated(row.note, 120) or "–"
+    why = rendering.column("why", lambda row: rendering.truncated(row.note, 120) or "–")
 
     @display(description="broker")
     def broker_page(self, row: RemovalRequest) -> str:
@@ -126,9 +107,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
             *(broker.name, broker.removal_url, broker.working_as_of),
         )
 
-    @display(description="what to do")
-    def instructions(self, row: RemovalRequest) -> str:
-        return board.card_of(row)["to_do"] or "–"
+    instructions = rendering.column("what to do", lambda row: board.card_of(row)["to_do"] or "–")
 
     @display(description="given to the broker")
     @sensitive_variables()

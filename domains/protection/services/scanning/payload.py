@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from django.db.models import QuerySet
 from pydantic import AwareDatetime
 
 from tailrace.domains.protection.models import WatchlistItem
 from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.flows import NewFlow
 from tailrace.subscriptions.plans.payload import AccountPayload
 
 SCAN = "protection.darkwatch_scan"
@@ -34,19 +36,12 @@ class ScanPayload(AccountPayload):
 
 
 def enqueue_parts(payload: ScanPayload, ends: Sequence[int], since: datetime) -> None:
-    """Enqueue a job for the items up to each of these ids, unless it has a pending job. A repeated
-    job looks up only the missing values."""
-    starts = [payload.above, *ends]
-    enqueue_many(
-        SCAN,
-        [
-            {
-                "payload": payload.model_copy(update={"since": since, "above": above, "upto": end}),
-                "unique_key": f"{payload.account}:{since.isoformat()}:{above}",
-            }
-            for above, end in zip(starts, ends, strict=False)
-        ],
-    )
+    """Enqueue a flow with a job for the items up to each of these ids, once for each scan."""
+    key = f"{SCAN}:{payload.account}:{since.isoformat()}"
+    flow = NewFlow(f"scan of the watchlist of account {payload.account}", unique_key=key)
+    for above, end in pairwise([payload.above, *ends]):
+        flow.add(SCAN, payload.model_copy(update={"since": since, "above": above, "upto": end}))
+    flow.enqueue()
 
 
 def enqueue_follow_up(

@@ -36,7 +36,7 @@ from tailrace.domains.protection.services.scanning.payload import (
     enqueue_parts,
 )
 from tailrace.domains.protection.services.scanning.results import LookupResult, store
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RateLimited, RequestRefused, Unavailable
 from tailrace.jobs.handler import Backoff, Cancel, ClaimedJob, Permanent, Retry, Skip, Snooze
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import PlanSubscription
@@ -62,7 +62,7 @@ class Scan:
     since: datetime
     sources: Sequence[Source]
     lookups: Sequence[Lookup]
-    missing: dict[str, SourceAway | SourceRefuses] = field(default_factory=dict)
+    missing: dict[str, Unavailable | RequestRefused] = field(default_factory=dict)
     """The sources that do not answer, with their errors."""
     busy: dict[str, float] = field(default_factory=dict)
     """The sources whose rate limit is used up, with the seconds to wait."""
@@ -142,9 +142,9 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
         return
     try:
         breaches = await lookup.source.lookup(value.kind, value.text)
-    except SourceBusy as error:
+    except RateLimited as error:
         scan.busy[name] = error.after
-    except (SourceAway, SourceRefuses) as error:
+    except (Unavailable, RequestRefused) as error:
         scan.missing[name] = error
     except ValueNotAccepted:
         await store(LookupResult(lookup.item, name, value.read_at, ()))
@@ -158,11 +158,11 @@ def _finish(scan: Scan) -> Mapping[str, Any]:
     if pause and not scan.missing:
         raise pause
     for error in scan.missing.values():
-        if isinstance(error, SourceRefuses):
-            log.error("scan.refused", source=error.source, reason=error.reason)
+        if isinstance(error, RequestRefused):
+            log.error("scan.refused", destination=error.destination, reason=error.reason)
     if scan.unreadable:
         log.error("scan.unreadable", items=sorted(scan.unreadable), hint=LOST_KEY)
-    away = {name: e for name, e in scan.missing.items() if isinstance(e, SourceAway)}
+    away = {name: e for name, e in scan.missing.items() if isinstance(e, Unavailable)}
     if len(scan.missing) == len(scan.sources):
         _raise_without_answers(scan, away)
     if away:
@@ -189,7 +189,7 @@ def _continue_in_new_job(scan: Scan, pause: Snooze) -> dict[str, Any]:
     return {"goes_on": {"sources": names, "reason": pause.reason}}
 
 
-def _raise_without_answers(scan: Scan, away: Mapping[str, SourceAway]) -> None:
+def _raise_without_answers(scan: Scan, away: Mapping[str, Unavailable]) -> None:
     """Raise the outcome of a job for which no source has answered: a retry if it can help."""
     reasons = "; ".join(sorted({str(error) for error in scan.missing.values()}))
     if not away:
@@ -201,7 +201,7 @@ def _raise_without_answers(scan: Scan, away: Mapping[str, SourceAway]) -> None:
     raise Retry(reasons, after=BACKOFF.after(scan.run))
 
 
-def _enqueue_unavailable(scan: Scan, away: Mapping[str, SourceAway]) -> None:
+def _enqueue_unavailable(scan: Scan, away: Mapping[str, Unavailable]) -> None:
     """Enqueue a job for the unavailable sources, unless they have been tried RUNS times."""
     was_asked = any(error.was_asked for error in away.values())
     tried = scan.run if was_asked else scan.run - 1
@@ -210,7 +210,7 @@ def _enqueue_unavailable(scan: Scan, away: Mapping[str, SourceAway]) -> None:
         enqueue_follow_up(scan.payload, scan.since, sorted(away), tried, delay)
 
 
-def _wait_of(away: Mapping[str, SourceAway]) -> float:
+def _wait_of(away: Mapping[str, Unavailable]) -> float:
     """Return the seconds until the circuit breakers may close, with some jitter."""
     return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)  # noqa: S311
 

@@ -1,7 +1,6 @@
 """The admin pages of depositions and records, which are read-only."""
 
 from django.contrib import admin
-from unfold.decorators import display
 
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.jobs.platform.admin import rendering
@@ -42,17 +41,11 @@ class DepositionAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin
         ("Metadata", {"fields": ("content",)}),
     )
 
-    @display(description="state", label=COLOURS)
-    def shown_state(self, row: Deposition) -> str:
-        return row.state
-
-    @display(description="problems")
-    def problem_list(self, row: Deposition) -> str:
-        return rendering.json_block(row.problems) if row.problems else "–"
-
-    @display(description="metadata")
-    def content(self, row: Deposition) -> str:
-        return rendering.json_block(row.metadata)
+    shown_state = rendering.column("state", lambda row: row.state, label=COLOURS)
+    problem_list = rendering.column(
+        "problems", lambda row: rendering.json_block(row.problems) if row.problems else "–"
+    )
+    content = rendering.column("metadata", lambda row: rendering.json_block(row.metadata))
 
 
 @admin.register(Record)

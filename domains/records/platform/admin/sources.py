@@ -131,15 +131,11 @@ class SourceAdmin(ModelAdmin):
                 messages.warning(request, str(error))
         return pulled
 
-    @display(description="state", label=STATE_COLOURS)
-    def state(self, source: Source) -> str:
-        return source.state
+    state = rendering.column("state", lambda source: source.state, label=STATE_COLOURS)
 
     @display(description="read")
     def progress(self, source: Source) -> str:
         total = source.records_total
         return f"{source.records_read:,}" + (f" of {total:,}" if total is not None else "")
 
-    @display(description="last error")
-    def problem(self, source: Source) -> str:
-        return source.last_error or "–"
+    problem = rendering.column("last error", lambda source: source.last_error or "–")

@@ -19,7 +19,7 @@ from tailrace.domains.records.sources.formats import BadPage, Page, SourceFormat
 from tailrace.domains.records.sources.store import ReadSource, changed_records
 from tailrace.domains.records.sources.upkeep.changes import InvalidSource
 from tailrace.domains.records.sources.upkeep.checks import problems
-from tailrace.jobs.destinations.source_errors import SourceError
+from tailrace.jobs.destinations.request_errors import RequestError
 from tailrace.net.shared_client import own_clients
 from tailrace.web.api.schemas import Out
 
@@ -83,7 +83,7 @@ def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 *
         raise TooManyTrials("other sources are being tried: try again in a moment")
     try:
         page = async_to_sync(_read)(form, url, form.Settings.model_validate(settings))
-    except (BadPage, SourceError) as error:
+    except (BadPage, RequestError) as error:
         return _not_read(f"The source {error}"[:500])
     except TimeoutError:
         return _not_read(f"The source sent no page within {SECONDS:g} seconds")

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, transaction
 
-from tailrace.db import connections
+from tailrace.db import clock, connections
 from tailrace.db.engine_database import home
 from tailrace.db.query import database_now, execute, query
 from tailrace.db.sql.plans import probe
@@ -36,6 +36,11 @@ not need to lock its row."""
 DROP_LOCK_MILLISECONDS = 300
 """How long a drop may wait for sessions that read the history: other sessions wait behind it."""
 DROP_TRIES = 20
+TABLES_OF_JOBS = (
+    "tailrace_jobs_attempt", "tailrace_jobs_loglines", "tailrace_jobs_dependency",
+    "tailrace_jobs_celerytask",
+)  # fmt: skip
+"""Tables with a column `job_id`, whose rows are deleted with their job."""
 
 
 _DAYS = f"""
@@ -166,24 +171,37 @@ def drop_past(retention_days: int, deadline: float) -> int:
 # Few jobs have attempts or log lines: the rows of a day's jobs are found by their range of job ids.
 _DELETE_OF_JOBS = """
 WITH batch AS MATERIALIZED (
-  SELECT id, job_id FROM {table} WHERE job_id > %(beyond)s AND job_id <= %(last)s
+  SELECT ctid AS row, job_id FROM {table} WHERE job_id > %(beyond)s AND job_id <= %(last)s
   ORDER BY job_id LIMIT %(batch)s
 ), deleted AS (
-  DELETE FROM {table} WHERE id IN (
-    SELECT batch.id FROM batch WHERE (SELECT 1 FROM {day} d WHERE d.id = batch.job_id) IS NOT NULL)
+  DELETE FROM {table} WHERE ctid IN (
+    SELECT batch.row FROM batch WHERE (SELECT 1 FROM {day} d WHERE d.id = batch.job_id) IS NOT NULL)
 )
 SELECT count(*), max(job_id) FROM batch
 """
 
 
+# A flow is deleted with all of its jobs, so what is left of one outlives its day. The date in the
+# condition keeps the other days from being read.
+_KEEP_FLOWS = f"""
+UPDATE tailrace_jobs_job SET done_on = ({clock.NOW} AT TIME ZONE 'UTC')::date
+WHERE done_on = '{{date}}' AND id = ANY(ARRAY(
+  SELECT id FROM {{table}} WHERE flow_id IS NOT NULL LIMIT {BATCH} FOR UPDATE SKIP LOCKED))
+"""
+
+
 def _drop(name: str, deadline: float) -> int:
+    in_batches(_KEEP_FLOWS.format(table=name, date=name.removeprefix(PREFIX)), deadline)
+    [(left,)] = query(f"SELECT EXISTS (SELECT 1 FROM {name} WHERE flow_id IS NOT NULL)")
+    if left:
+        return 0
     [(first, last, rows)] = query(
         f"SELECT (SELECT min(id) FROM {name}), (SELECT max(id) FROM {name}),"
         " (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE relname = %(name)s)",
         name=name,
     )
     if first is not None:
-        for table in ("tailrace_jobs_attempt", "tailrace_jobs_loglines"):
+        for table in TABLES_OF_JOBS:
             if not _delete_of_jobs(table, name, first, last, deadline):
                 return 0
     return int(rows) if _drop_table(name, deadline) else 0

@@ -1,7 +1,7 @@
 """Delete rows past their retention, in small batches and for a bounded time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import structlog
@@ -12,7 +12,12 @@ from tailrace.db.query import execute, query
 from tailrace.db.sql.plans import probe
 from tailrace.environment.conf import conf
 from tailrace.environment.discovery import subclasses
-from tailrace.jobs.engine.maintenance.pruning.history import BATCH, drop_past, in_batches
+from tailrace.jobs.engine.maintenance.pruning.history import (
+    BATCH,
+    TABLES_OF_JOBS,
+    drop_past,
+    in_batches,
+)
 from tailrace.jobs.runtime import audit
 from tailrace.jobs.runtime.retention import KeepEvents
 
@@ -45,6 +50,8 @@ def prune() -> dict[str, int]:
     days, failed_days = conf.JOBS_RETENTION_DAYS, conf.JOBS_FAILED_RETENTION_DAYS
     event_days = conf.EVENTS_RETENTION_DAYS
     kinds = {
+        # Before their days: a flow is deleted with all of its jobs, or not yet.
+        "flows": partial(_prune_flows, days, failed_days, deadline),
         "days of the history": partial(drop_past, days, deadline),
         "completed jobs": partial(in_batches, _DELETE_DONE, deadline, days=days),
         "failed jobs": partial(in_batches, _DELETE_FAILED, deadline, days=failed_days),
@@ -53,6 +60,7 @@ def prune() -> dict[str, int]:
         "values to search for": partial(
             in_batches, _DELETE_VALUES, deadline, days=max(days, failed_days, event_days)
         ),
+        "groups of tasks": partial(in_batches, _DELETE_TASK_GROUPS, deadline, days=days),
         "events": partial(_prune_events, event_days, deadline),
         "requests in the log": partial(
             in_batches, _DELETE_REQUESTS, deadline, actions=list(audit.REQUESTS), days=failed_days
@@ -74,6 +82,10 @@ def _guarded(kind: str, delete: Callable[[], int]) -> int:
         return 0
 
 
+_DELETE_PARTS = ",\n".join(
+    f"of_{table} AS (DELETE FROM {table} t USING {{of}} WHERE {probe('t.job_id', '{of}.id')})"
+    for table in TABLES_OF_JOBS
+)
 _DELETE_JOBS = f"""
 WITH old AS MATERIALIZED (
   SELECT id FROM tailrace_jobs_live
@@ -81,15 +93,76 @@ WITH old AS MATERIALIZED (
     AND {{condition}}
   ORDER BY finished_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 ),
-attempts AS (DELETE FROM tailrace_jobs_attempt a USING old WHERE {probe("a.job_id", "old.id")}),
-logs AS (DELETE FROM tailrace_jobs_loglines l USING old WHERE {probe("l.job_id", "old.id")})
+{_DELETE_PARTS.format(of="old")}
 DELETE FROM tailrace_jobs_live j USING old WHERE {probe("j.id", "old.id")}
 """
 
 
-# The conditions match indexes on `finished_at`.
-_DELETE_DONE = _DELETE_JOBS.format(condition="state <> 'failed' AND finished_at IS NOT NULL")
-_DELETE_FAILED = _DELETE_JOBS.format(condition="state = 'failed'")
+# The conditions match indexes on `finished_at`. A job of a flow is deleted with its flow.
+_DELETE_DONE = _DELETE_JOBS.format(
+    condition="state <> 'failed' AND finished_at IS NOT NULL AND flow_id IS NULL"
+)
+_DELETE_FAILED = _DELETE_JOBS.format(condition="state = 'failed' AND flow_id IS NULL")
+
+FLOWS = 50
+"""Flows that one statement looks at."""
+JOBS_OF_FLOWS = 20_000
+"""Jobs that one statement deletes with their flows; more if a single flow has more."""
+_OLD_FLOWS = f"""
+SELECT f.id, jobs.unfinished IS NOT TRUE AND coalesce(jobs.ended, f.created_at) < {clock.NOW}
+    - make_interval(days => CASE WHEN jobs.failed THEN %(failed_days)s ELSE %(days)s END),
+  jobs.count
+FROM (
+  SELECT id, created_at FROM tailrace_jobs_flow WHERE id > %(beyond)s ORDER BY id LIMIT {FLOWS}
+) f, LATERAL (
+  SELECT max(j.finished_at) AS ended, bool_or(j.state = 'failed') AS failed,
+    bool_or(j.state IN ('waiting', 'pending', 'running')) AS unfinished, count(*) AS count
+  FROM tailrace_jobs_job j WHERE j.flow_id = f.id
+) jobs
+WHERE f.created_at < {clock.NOW} - make_interval(days => %(days)s)
+ORDER BY f.id
+"""
+_DELETE_FLOWS = f"""
+WITH old AS MATERIALIZED (
+  SELECT f.id FROM tailrace_jobs_flow f
+  WHERE f.id = ANY(%(ids)s::bigint[]) AND NOT EXISTS (  -- it may have been retried just now
+    SELECT 1 FROM tailrace_jobs_live j
+    WHERE j.flow_id = f.id AND j.state IN ('waiting', 'pending', 'running'))
+  ORDER BY f.id FOR UPDATE SKIP LOCKED
+),
+jobs AS (
+  DELETE FROM tailrace_jobs_job j USING old WHERE {probe("j.flow_id", "old.id")} RETURNING j.id
+),
+{_DELETE_PARTS.format(of="jobs")}
+DELETE FROM tailrace_jobs_flow f USING old WHERE {probe("f.id", "old.id")}
+"""
+
+
+def _prune_flows(days: int, failed_days: int, deadline: float) -> int:
+    """Delete flows that ended before their retention, the oldest first."""
+    total, beyond = 0, 0
+    while time.monotonic() < deadline:
+        rows = query(_OLD_FLOWS, beyond=beyond, days=days, failed_days=failed_days)
+        for ids in _in_portions([(id, jobs) for id, is_over, jobs in rows if is_over]):
+            total += execute(_DELETE_FLOWS, ids=ids)
+        if len(rows) < FLOWS:
+            break
+        beyond = rows[-1][0]
+    return total
+
+
+def _in_portions(flows: list[tuple[int, int]]) -> Iterator[list[int]]:
+    """Yield the ids of flows whose jobs one statement deletes. `flows`: ids and numbers of jobs."""
+    portion, size = list[int](), 0
+    for id, jobs in flows:
+        if portion and size + jobs > JOBS_OF_FLOWS:
+            yield portion
+            portion, size = [], 0
+        portion.append(id)
+        size += jobs
+    if portion:
+        yield portion
+
 
 # The failed jobs of a group are at least as old as its last failure, so they are deleted by then,
 # unless another transaction has locked them.
@@ -104,6 +177,15 @@ _DELETE_VALUES = f"""
 DELETE FROM tailrace_jobs_searchvalue WHERE id IN (
   SELECT id FROM (SELECT id, at FROM tailrace_jobs_searchvalue ORDER BY id LIMIT {BATCH}) oldest
   WHERE at < {clock.NOW} - make_interval(days => %(days)s))
+"""
+
+
+# The other rows are deleted with their jobs.
+_DELETE_TASK_GROUPS = f"""
+DELETE FROM tailrace_jobs_celerytask WHERE task_id = ANY(ARRAY(
+  SELECT task_id FROM tailrace_jobs_celerytask
+  WHERE job_id IS NULL AND created_at < {clock.NOW} - make_interval(days => %(days)s)
+  ORDER BY created_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED))
 """
 
 

@@ -26,7 +26,7 @@ SELECT job.id FROM names JOIN tailrace_jobs_queue q ON q.name = names.handler, L
   SELECT id FROM tailrace_jobs_live WHERE handler = names.handler AND state = 'pending'
   ORDER BY priority, due_at, id LIMIT %(limit)s
 ) job
-WHERE names.handler <> ALL(%(known)s) AND q.retired_at < {OLD}
+WHERE split_part(names.handler, '@', 1) <> ALL(%(known)s) AND q.retired_at < {OLD}
 LIMIT %(limit)s
 """
 

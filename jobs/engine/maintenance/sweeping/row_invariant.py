@@ -7,6 +7,7 @@ from tailrace.db import clock
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.runtime.invariant import Invariant
 
 BATCH = 5000
@@ -65,7 +66,8 @@ class RowInvariant(Invariant):
 
 def handler_names() -> dict[str, list[str]]:
     """Return the parameters that a condition may use."""
-    return {"known": list(registry.all_handlers()), "in_lanes": registry.handlers_with_lanes()}
+    in_lanes = sync_declared.handlers_with_lanes()
+    return {"known": list(registry.all_handlers()), "in_lanes": in_lanes}
 
 
 def bounded_query(sql: str, **params: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from tailrace.db import clock, connections
@@ -38,7 +37,7 @@ WITH expired AS MATERIALIZED (
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
   FROM tailrace_jobs_live j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
-    AS h (name, max_attempts) ON h.name = j.handler
+    AS h (name, max_attempts) ON h.name = split_part(j.handler, '@', 1)
   WHERE j.state = 'running' AND j.lease_until < {clock.NOW}
     AND (h.name IS NOT NULL OR j.lease_until < {clock.NOW} - interval '1 hour')
     AND (%(ids)s::bigint[] IS NULL OR j.id = ANY(%(ids)s))
@@ -110,9 +109,8 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
         names = Counter(handler for handler, *_rest in rows)
         silenced_handlers = _silenced_handlers(names)
         failures = [_failure(row, row[0] in silenced_handlers) for row in rows]
-        report = partial(report_later, failures)
-        connections.current().on_commit(report, robust=True)
-        connections.current().on_commit(partial(totals.lost, names), robust=True)
+        connections.on_commit(report_later, failures)
+        connections.on_commit(totals.lost, names)
     return len(rows)
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import structlog
@@ -88,7 +87,7 @@ def wake_due() -> list[str]:
 
     Messages are sent after the commit, so that no row is locked while the broker is slow.
     """
-    if wake.is_sending():
+    if wake.sender.is_busy():
         return []
     age, began = bookmark.age(), time.monotonic()
     rows = query(_WAKE_DUE, age=age)
@@ -100,5 +99,5 @@ def wake_due() -> list[str]:
     if locked := {name for name, marked in rows if not marked}:
         time.sleep(sum(wake.LOCKED_PAUSES))  # a waker or a drain is done by then
         names += wake.unmarked(name for name, _slice in query(_ASLEEP, age=age) if name in locked)
-    connections.current().on_commit(partial(wake.deliver, names), robust=True)
+    connections.on_commit(wake.deliver, names)
     return names

@@ -106,7 +106,7 @@ def _show_preview(
         "what": what,
         "back": back,
     }
-    return theme.page(site, request, "tailrace/jobs/admin/bulk.html", context)
+    return theme.page(site, request, "tailrace/jobs/admin/lists/bulk.html", context)
 
 
 def replay_page(request: HttpRequest, id: int, site: AdminSite) -> HttpResponse:

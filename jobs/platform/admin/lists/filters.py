@@ -101,6 +101,13 @@ class EventFilter(IdFilter):
         return queryset.filter(event=int(value))
 
 
+class FlowFilter(IdFilter):
+    title = parameter_name = "flow"
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(flow_id=int(value))
+
+
 class FailureFilter(IdFilter):
     title = parameter_name = "failure"
 

@@ -84,4 +84,4 @@ def _show(
         "back": request.get_full_path(),
     }
     site = model_admin.admin_site
-    return theme.page(site, request, "tailrace/jobs/admin/several.html", context)
+    return theme.page(site, request, "tailrace/jobs/admin/lists/several.html", context)

@@ -20,16 +20,16 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.pages.job_log import shown_log
 from tailrace.jobs.platform.admin.pages.run_now import AGAIN, may_copy
 from tailrace.jobs.platform.inspection import visibility
+from tailrace.jobs.platform.inspection.details import relatives
 from tailrace.jobs.platform.inspection.details.failures import neighbours
 from tailrace.jobs.platform.inspection.details.waterfall import waterfall
 from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.platform.requests.copies import copies_of
 from tailrace.jobs.platform.requests.job_request import wrong_time
-from tailrace.jobs.runtime.states import FINISHED, LIVE, State
+from tailrace.jobs.runtime.states import LIVE, State
 
 MAX_ATTEMPTS = 100
-MAX_DEPENDENTS = 50
 
 
 class RescheduleForm(forms.Form):
@@ -79,7 +79,8 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
         "waterfall": waterfall(job, explanation.spans, now),
         "attempts": attempts,
         "alike": neighbours(job),
-        "dependents": _dependents(job),
+        "parents": relatives.parents(user, job),
+        "children": relatives.children(user, job),
         "buttons": _buttons(request, job),
         "reschedule": _reschedule_form(request, job),
         "run_again": _run_again(request, job),
@@ -114,13 +115,6 @@ def _error_class(job: Job, attempts: list[Attempt]) -> str:
     if not job.error or not attempts or attempts[0].claim_no != job.claim_no:
         return ""
     return attempts[0].error_class
-
-
-def _dependents(job: Job) -> list[Job]:
-    if job.state in FINISHED:
-        return []
-    waiting = Job.objects.filter(after=job.pk, state=State.WAITING)
-    return list(waiting.only("id", "handler", "state")[:MAX_DEPENDENTS])
 
 
 def _buttons(request: HttpRequest, job: Job) -> list[tuple[batches.JobAction, str]]:

@@ -1,11 +1,11 @@
 """Format durations, times, sizes, counts and states of jobs for pages and commands."""
 
 from datetime import datetime
+from typing import Protocol
 
 from django.utils import timezone
 
 from tailrace.db import clock
-from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.states import State
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -78,7 +78,15 @@ def capped(count: int, limit: int = 10_000) -> str:
 STATE_LABELS = {state.value: state.value for state in State} | {State.PENDING.value: "queued"}
 
 
-def state_label(job: Job) -> str:
+class HasState(Protocol):
+    """A job, or some of its fields."""
+
+    state: str
+    due_at: datetime
+    attempt: int
+
+
+def state_label(job: HasState) -> str:
     """Return `queued`, `scheduled` or `retry scheduled` for a pending job, else its state."""
     if job.state == State.PENDING and job.due_at > clock.now():
         return "retry scheduled" if job.attempt else "scheduled"

@@ -1,5 +1,6 @@
 """Explain why a job runs or does not run now, and how its time was spent, by bounded reads."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,10 +19,12 @@ from tailrace.jobs.platform.inspection.explain.next_claim import (
 from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.platform.inspection.explain.time_spent import Span
 from tailrace.jobs.platform.inspection.visibility import HIDDEN, mask_jobs
-from tailrace.jobs.runtime.states import State
+from tailrace.jobs.runtime.states import LIVE, State
 
 MAX_READS = 3
 """How often a job is read that changes while it is read."""
+MAX_PARENTS = 3
+"""Parents of a waiting job whose own state is explained, too."""
 NO_CLAIMS = ("no_worker", "pool_full", "broker_away")
 """Codes of the reasons for which no worker claims any job."""
 
@@ -81,6 +84,8 @@ def explain(id: int, viewer: User | None = None) -> Explanation:
             raise JobNotFound(f"there is no job {id}")
         hidden = viewer is not None and _mask(job, viewer)
         explanation = _pending(job) if job.state == State.PENDING else _not_pending(job)
+        if job.state == State.WAITING:
+            explanation.reasons += _why_parents_have_not_ended(explanation.other_jobs, viewer)
         explanation.spans = list(time_spent.spans(job, viewer, hidden))
         if hidden:
             _mask_words(explanation, {job.lane, job.routing_key} - {"", NO_LANE})
@@ -118,6 +123,22 @@ def _not_pending(job: Job) -> Explanation:
     reasons = state_reasons.reasons(job)
     reasons += [*state_reasons.suspects(job), *state_reasons.merges(job)]
     return Explanation(job.pk, job.handler, job.state, reasons[0].words, reasons=reasons)
+
+
+def _why_parents_have_not_ended(ids: Sequence[int], viewer: User | None) -> list[Reason]:
+    """Return one reason for each of the first parents, without parents that the viewer may not
+    see. The broker is not queried."""
+    reasons = []
+    for parent in Job.objects.filter(pk__in=ids[:MAX_PARENTS]).order_by("pk"):
+        if parent.state not in LIVE or (viewer is not None and mask_jobs(viewer, [parent])):
+            continue
+        if parent.state == State.PENDING:
+            queue = Queue.objects.filter(pk=parent.handler).first()
+            words = _summary(parent, claim_status(parent, queue), [])
+        else:
+            words = _not_pending(parent).summary
+        reasons.append(Reason("parent", f"Job {parent.pk}: {words}", (parent.pk,)))
+    return reasons
 
 
 def _pending(job: Job) -> Explanation:

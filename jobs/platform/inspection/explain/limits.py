@@ -35,7 +35,7 @@ def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:
         words = f"{handler.name} runs at most {max_running} jobs at once; running now: {jobs}."
         reason = Reason("max_running", words, tuple(ids or ()))
         limits.append(Limit(max_running - running, reason))
-    if (rate := queue.rate_limit) is not None:
+    if rate := queue.rate_limit or handler.rate_limit:
         rows = query(_TOKENS, handler=handler.name, rate=rate)
         tokens = float(rows[0][0]) if rows else 0.0
         words = f"The rate limit of {handler.name} is {rate:g} jobs per second"

@@ -7,10 +7,12 @@ from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim_sql as sql
 from tailrace.jobs.engine.maintenance.ticking.rescue import LOST
+from tailrace.jobs.engine.waking.dependents import NOT_NEEDED
 from tailrace.jobs.models import Attempt, Job
-from tailrace.jobs.platform.inspection.display.formatting import state_label, when
+from tailrace.jobs.platform.inspection.display.formatting import when
+from tailrace.jobs.platform.inspection.explain import waiting
 from tailrace.jobs.platform.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
-from tailrace.jobs.runtime.states import DONE, LIVE, State
+from tailrace.jobs.runtime.states import State
 
 _MERGED = re.compile(r"merged into job (\d+)")
 """Matches the error that insert and settle write to a merged job."""
@@ -20,7 +22,7 @@ def reasons(job: Job) -> list[Reason]:
     """Return the reasons of a waiting, running or finished job."""
     match job.state:
         case State.WAITING:
-            return [_waiting(job)]
+            return waiting.reasons(job)
         case State.RUNNING:
             return _running(job)
         case State.FAILED:
@@ -34,22 +36,6 @@ def reasons(job: Job) -> list[Reason]:
             return [Reason("completed", f"The job completed at {attempt}, by {job.worker}.")]
     words = f"{job.state!r} is not a state of a job; run `manage.py fsck`."
     return [Reason("unknown_state", words)]
-
-
-def _waiting(job: Job) -> Reason:
-    if job.after_id is None:
-        words = "The job is waiting, but not for any other job: run `manage.py fsck`."
-        return Reason("waits_for_nothing", words)
-    words = f"The job waits for job {job.after_id}"
-    parents = Job.objects.only("id", "handler", "state", "attempt", "due_at")
-    if (parent := parents.filter(pk=job.after_id).first()) is None:
-        then = "which was deleted, so the sweeper cancels it"
-        return Reason("parent_gone", f"{words}, {then}.", (job.after_id,))
-    words = f"{words} ({parent.handler}), which is {state_label(parent)}"
-    if parent.state in LIVE:
-        return Reason("waits", f"{words}.", (parent.pk,))
-    then = "queues it" if parent.state in DONE else "cancels it"
-    return Reason("parent_finished", f"{words}: the sweeper {then} within seconds.", (parent.pk,))
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -177,6 +163,11 @@ def _skipped(job: Job) -> Reason:
             "started: that job does the work of both."
         )
         return Reason("merged", words, (other,))
+    if job.error == NOT_NEEDED:
+        words = (
+            "The job runs only if another job fails: none of the jobs that it waited for failed."
+        )
+        return Reason("not_needed", words)
     return Reason("skipped", f"The handler skipped the job: {job.error or 'no reason given'}.")
 
 

@@ -33,9 +33,11 @@ class BrokerStatus:
 
 def reasons(queue: Queue, ready: bool) -> list[Reason]:
     """Return why workers claim no jobs of the queue and, for a ready job, where its wake-up is."""
-    broker = broker_status(queue.name)
+    handler = registry.find(queue.name)
+    served = queue.name if handler is None else handler.worker_queue or queue.name
+    broker = broker_status(served)
     full = _pool_full(queue.name)
-    reasons = [_no_worker(queue.name), full, _no_tick(), _broker_away(broker), _retired(queue)]
+    reasons = [_no_worker(served), full, _no_tick(), _broker_away(broker), _retired(queue)]
     if ready:
         reasons.append(_wake_up(queue, broker, busy=full is not None))
     return [reason for reason in reasons if reason is not None]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.db.sql.token_bucket import tokens_at
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
@@ -37,8 +38,8 @@ class UnservedQueue:
 
 
 _TOKENS = tokens_at(
-    clock.NOW, tokens="a.tokens", filled_at="a.tokens_at", capacity="greatest(q.rate_limit, 1)",
-    rate="q.rate_limit",
+    clock.NOW, tokens="a.tokens", filled_at="a.tokens_at", capacity="greatest(rate.of_queue, 1)",
+    rate="rate.of_queue",
 )  # fmt: skip
 # Throughput is counted by the minute, so a settlement may be read as up to a minute later than it
 # was. Claims of the current drain are visible in the jobs that are running.
@@ -47,9 +48,14 @@ SELECT q.name, q.max_running, running.count,
   extract(epoch FROM {clock.NOW} - running.last_claim)::float8,
   extract(epoch FROM {clock.NOW} - greatest(
     due.oldest, running.last_claim, settled.at))::float8,
-  q.rate_limit IS NOT NULL AND {_TOKENS} < 1
+  rate.of_queue IS NOT NULL AND {_TOKENS} < 1
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true,
 LATERAL {stats.OLDEST_DUE} due,
+LATERAL (
+  SELECT coalesce(q.rate_limit, (
+    SELECT rate FROM unnest(%(names)s::text[], %(rates)s::float8[]) declared (name, rate)
+    WHERE declared.name = split_part(q.name, '@', 1))) AS of_queue  -- also of its variants
+) rate,
 LATERAL (
   SELECT count(*) AS count, max(started_at) AS last_claim FROM tailrace_jobs_live
   WHERE state = 'running' AND handler = q.name
@@ -71,7 +77,14 @@ def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
     """
     queues = []
     listening: list[str] | None = None
-    rows = query(_STALLED, patience=patience)
+    rates = {
+        name: handler.rate_limit
+        for name, handler in registry.all_handlers().items()
+        if handler.rate_limit
+    }
+    rows = query(
+        _STALLED, patience=patience, names=text_array(rates), rates=number_array(rates.values())
+    )
     for name, max_running, running, last_claim, stalled, limited in rows:
         handler = registry.find(name)
         if limited or stalled <= _patience(handler, running, patience):
@@ -80,7 +93,7 @@ def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
             continue
         if listening is None:
             listening = [queue for worker in stats.workers() for queue in worker.queues]
-        workers = listening.count(name)
+        workers = listening.count(name if handler is None else handler.worker_queue or name)
         most = max_running or (handler.max_running if handler else None)
         reason = _reason(workers, running, last_claim or 0.0, stalled, most)
         queues.append(UnservedQueue(name, reason, workers, stalled, running))

@@ -22,7 +22,7 @@ SECONDS = 3.0
 TOO_SLOW = (
     "This search takes too long. Add a queue, or a time range such as since:2h, and try again."
 )
-FILTERS_WITH_INDEX = ("event", "failure", "flow")
+FILTERS_WITH_INDEX = ("event", "failure", "flow", "connected_with")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class SearchResult:
 
 def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
     """Return whether no index serves these terms with the list's filters (name → value)."""
-    terms_with_index = terms.id or terms.event or terms.subject or terms.error or terms.words
-    if terms_with_index or terms.values or any(map(filters.get, FILTERS_WITH_INDEX)):
+    terms_with_index = terms.id or terms.event or terms.flow or terms.subject or terms.error
+    if terms_with_index or terms.words or terms.values or any(map(filters.get, FILTERS_WITH_INDEX)):
         return False
     if (filters.get("state") or terms.state) in INDEXED_STATES:
         return False
@@ -73,7 +73,7 @@ def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
     terms, read_as = _with_words_read(terms)
     columns = {
         "pk": terms.id, "event": terms.event, "handler": terms.queue, "state": terms.state,
-        "routing_key": terms.key, "lane": terms.lane,
+        "routing_key": terms.key, "lane": terms.lane, "flow_id": terms.flow,
     }  # fmt: skip
     names = list(Queue.objects.values_list("pk", flat=True)) if terms.queue else []
     if terms.queue and terms.queue not in names:

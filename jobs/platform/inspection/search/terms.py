@@ -31,6 +31,7 @@ class Terms:
 
     id: int | None = None
     event: int | None = None
+    flow: int | None = None
     queue: str = ""
     state: str = ""
     subject: str = ""
@@ -140,7 +141,7 @@ def _time(name: str, value: str) -> datetime:
 
 
 _READERS: dict[str, Callable[[str, str], Any]] = {
-    "id": _number, "event": _number, "queue": _text, "state": _state, "subject": _text,
-    "key": _text, "lane": _text, "error": _text, "since": _time, "until": _time,
+    "id": _number, "event": _number, "flow": _number, "queue": _text, "state": _state,
+    "subject": _text, "key": _text, "lane": _text, "error": _text, "since": _time, "until": _time,
 }  # fmt: skip
 NAMES = tuple(_READERS)

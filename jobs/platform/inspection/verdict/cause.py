@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from tailrace.environment.conf import PLATFORM, on_platform
+from tailrace.jobs.engine import registry
 from tailrace.jobs.platform.inspection.queues import pools, stats
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool
 from tailrace.jobs.platform.inspection.queues.unserved import (
@@ -84,9 +85,11 @@ class Facts:
         for pool in self.pools:
             for name in pool.worker.queues:
                 serving.setdefault(name, []).append(pool)
-        return {
+        full = {
             name: workers for name, workers in serving.items() if all(pool.full for pool in workers)
         }
+        shared = {name: each.worker_queue for name, each in registry.all_handlers().items()}
+        return full | {name: full[queue] for name, queue in shared.items() if queue in full}
 
 
 class Check:

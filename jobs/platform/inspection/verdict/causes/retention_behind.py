@@ -2,7 +2,7 @@ from tailrace.jobs.platform.inspection.display.formatting import when
 from tailrace.jobs.platform.inspection.storage.past_retention import most_overdue
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
 
-GRACE_SECONDS = 86_400
+TOLERATED_SECONDS = 86_400
 """How long after the end of its retention a job may still exist."""
 
 
@@ -14,7 +14,7 @@ class RetentionBehind(Check):
 
     def causes(self, facts: Facts) -> list[Cause]:
         overdue = most_overdue()
-        if overdue is None or overdue[1] <= GRACE_SECONDS:
+        if overdue is None or overdue[1] <= TOLERATED_SECONDS:
             return []
         at = overdue[0]
         words = f"Jobs past their retention have not been deleted: one ended at {when(at)}."

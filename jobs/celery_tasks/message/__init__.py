@@ -1,0 +1,1 @@
+"""A call of a task as data: its message, and the payload of its job."""

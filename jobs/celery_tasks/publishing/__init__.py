@@ -1,0 +1,1 @@
+"""Create the jobs of single calls, and of a canvas."""

@@ -1,0 +1,1 @@
+"""The results of tasks, read from their jobs."""
