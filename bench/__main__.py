@@ -12,6 +12,7 @@ from bench.servers import ROOT, Servers
 NAMES = (
     "throughput",
     "tasks",
+    "flows",
     "publish",
     "latency",
     "scale",
@@ -34,8 +35,11 @@ GROUPS = {"scale": ("scale", "storage", "claimers", "held_snapshot")}
 OPTIONAL = ("huge_import",)
 """Only if they are named."""
 ALL = (*NAMES, *OPTIONAL)
-OF_DOMAINS = ("photos", "imports", "scans", "records", "huge_import")
-"""In bench/domains; the others are in bench/jobs."""
+FOLDERS = {
+    "domains": ("photos", "imports", "scans", "records", "huge_import"),
+    "size": ("footprint", "memory", "storage"),
+}
+"""Benchmarks by their folder in bench/; the others are in bench/jobs."""
 
 
 def main() -> int:
@@ -56,7 +60,7 @@ def main() -> int:
     targets: list[Target] = []
     try:
         for name in names:
-            folder = "domains" if name in OF_DOMAINS else "jobs"
+            folder = next((each for each, its in FOLDERS.items() if name in its), "jobs")
             bench = importlib.import_module(f"bench.{folder}.{name}")
             began = time.monotonic()
             print(f"\n## {bench.TITLE}\n", flush=True)

@@ -72,20 +72,21 @@ class Servers:
     def _server(self) -> psycopg.Connection[Any]:
         return psycopg.connect(dsn(self._database_url), autocommit=True)
 
-    def database(self, name: str) -> str:
-        """Make an empty database; return its URL."""
+    def database(self, name: str, copy_of: str = "template1") -> str:
+        """Make an empty database, or a copy of another one that was made; return its URL."""
         name = f"tailrace_bench_{name}"
+        template = copy_of if copy_of == "template1" else f"tailrace_bench_{copy_of}"
         with self._server() as server:
             server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-            server.execute(f'CREATE DATABASE "{name}"')
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
             server.execute("CHECKPOINT")
         self._databases.append(name)
         return urlunsplit(urlsplit(self._database_url)._replace(path=f"/{name}"))
 
-    def drop(self) -> None:
-        """Drop all databases that were made."""
+    def drop(self, keep: int = 0) -> None:
+        """Drop all databases that were made, but for the first `keep`."""
         with self._server() as server:
-            while self._databases:
+            while len(self._databases) > keep:
                 name = self._databases.pop()
                 server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 

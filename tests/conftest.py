@@ -1,12 +1,15 @@
 """Fixtures of all tests: a worker in the test's process, folders and servers."""
 
+import ssl
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS
+from httpx._transports import default
 from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -62,6 +65,22 @@ def _static_files_are_listed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_files)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """httpx reads the certificates of all authorities for each client that is made: 25 ms each
+    time. Clients that say nothing about certificates share what was read first."""
+    read = default.create_ssl_context
+    read_once = cache(partial(read, True, None))
+
+    def context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+        of_all = verify is True and cert is None
+        return read_once(trust_env) if of_all else read(verify, cert, trust_env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(default, "create_ssl_context", context)
         yield
 
 

@@ -25,7 +25,7 @@ from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.testing.perform import run_and_settle, verdicts_on
-from tests import warm_start
+from tests import forks
 
 __all__ = ["run_and_settle", "verdicts_on"]
 
@@ -184,11 +184,13 @@ def worker(
     concurrency: int = 1,
     pool: str = "prefork",
     warm: bool = True,
+    options: Sequence[str] = (),
 ) -> Iterator[Worker]:
     """Start a worker that serves these queues alone, wait until it is ready, kill it at the end.
 
     `env` is the fixture `process_env`, so it works on the test's own database and broker. `warm`:
-    it is forked from a process that has imported the project (tests/warm_start.py).
+    it is forked from a process that has done its imports (tests/forks.py). `options`: more words of
+    its command line.
     """
     node = f"{log.stem}-{os.getpid()}-{time.monotonic_ns()}@test"
     arguments = ["-A", "tailrace.config", "worker", "-Q", ",".join(queues), "-n", node]
@@ -200,8 +202,9 @@ def worker(
         "--loglevel",
         "INFO",
         "--without-mingle",
+        *options,
     ]
-    process = warm_start.start_celery(arguments, env, log, warm=warm)
+    process = forks.start_celery(arguments, env, log, warm=warm)
     started = Worker(process, log, node)
     try:
         wait_until(lambda: _ready(started), what="the worker's first pulse")
@@ -265,6 +268,25 @@ def change_queue(name: str, **fields: Any) -> str:
     if ours:
         assert QueueActivity.objects.filter(name=name).update(**ours)
     return name
+
+
+def end_older_transactions() -> None:
+    """Let all events be older than each transaction that runs, as if they were recorded long ago.
+
+    Transactions of this database are waited for. Those of others, such as of tests that run beside
+    this one, may take as long as they like.
+    """
+    wait_until(
+        lambda: (
+            not query(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+                " AND backend_xid IS NOT NULL AND pid <> pg_backend_pid()"
+            )
+        ),
+        what="transactions of this database have ended",
+    )
+    [(oldest,)] = query("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    Event.objects.filter(xact__gte=oldest).update(xact=oldest - 1)
 
 
 def wait_for_older_transactions() -> None:

@@ -1,7 +1,7 @@
 """Which statements each test sends to the database, and the fewest tests that send them all.
 
 `make test` records them; `make test-services` runs on another PostgreSQL what covers them all
-(scripts/test_services.py), not each test once more. Statements are compared without their values.
+(tests/run_on_services.py), not each test once more. Statements are compared without their values.
 """
 
 import hashlib

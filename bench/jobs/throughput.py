@@ -89,9 +89,9 @@ def drain(servers: Servers, side: Side, events: int, root: Path = ROOT) -> Row:
         connection.execute("CHECKPOINT")
         command = ["-m", f"bench.sides.{side.module}", "work"]
         worker = servers.start(f"throughput-{side.module}", env, *command, root=root)
-        wrong = _await(connection, events * OWED)
+        wrong = await_effects(connection, events * OWED)
         servers.stop(worker)
-        rate = _rate(connection)
+        rate = rate_of_effects(connection)
     servers.drop()
     note = wrong or f"{events:,} events, {events * OWED:,} effects, each counted once"
     return Row("throughput", side.name, DRAIN, 0 if wrong else rate, "effects/s", note)
@@ -102,11 +102,11 @@ def _beside(servers: Servers, side: Side, events: int) -> Row:
     worker = servers.start(f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work")
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
         servers.run(env, "-m", publisher, "publish", "1")  # when it is handled, the workers are up
-        _await(connection, OWED)
+        await_effects(connection, OWED)
         began = time.monotonic()
         servers.run(env, "-m", publisher, "publish", str(events))
         published = time.monotonic() - began
-        wrong = _await(connection, (events + 1) * OWED)
+        wrong = await_effects(connection, (events + 1) * OWED)
         seconds = time.monotonic() - began
     servers.stop(worker)
     servers.drop()
@@ -114,7 +114,7 @@ def _beside(servers: Servers, side: Side, events: int) -> Row:
     return Row("throughput", side.name, BESIDE, events * OWED / seconds, "effects/s", note)
 
 
-def _await(connection: psycopg.Connection, wanted: int, patience: float = 60) -> str:
+def await_effects(connection: psycopg.Connection, wanted: int, patience: float = 60) -> str:
     """Wait for that many effects; return an error if none came for `patience` seconds."""
     count, since = 0, time.monotonic()
     while count < wanted:
@@ -128,8 +128,8 @@ def _await(connection: psycopg.Connection, wanted: int, patience: float = 60) ->
     return "" if row == (wanted, wanted) else f"WRONG: {row} effects and jobs, {wanted} expected"
 
 
-def _rate(connection: psycopg.Connection) -> float:
+def rate_of_effects(connection: psycopg.Connection) -> float:
     row = connection.execute(
         "SELECT count(*) / extract(epoch FROM max(at) - min(at))::float8 FROM bench_effect"
     ).fetchone()
-    return float(row[0]) if row else 0.0
+    return float(row[0]) if row and row[0] else 0.0

@@ -6,7 +6,7 @@ A `db_worker` per core; its rows stay when done.
 import os
 import sys
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "bench.sides.django_tasks_settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "bench.sides.tasks_settings"
 import django
 
 django.setup()

@@ -12,7 +12,7 @@ from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tests.across.test_gatherings_in_search import STEPS, hits
-from tests.kit import wait_for_older_transactions
+from tests.kit import end_older_transactions
 from tests.photos.kit import upload_photos
 from tests.web.program import program
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def repair() -> None:
     """Run `manage.py fsck --fix`, as an operator does."""
-    wait_for_older_transactions()
+    end_older_transactions()
     kind = "jobs.events_have_their_jobs"
     call_subcommand("fsck", "--fix", "--pause=0", f"--kind={kind}", stdout=StringIO())
 

@@ -1,11 +1,11 @@
 """The commands of the Makefile that are modules of ours start by themselves."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 pytestmark = pytest.mark.once
 
@@ -21,8 +21,8 @@ def test_there_are_such_commands() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_it_starts_without_settings_of_the_tests(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", module, "--help"], cwd=ROOT, env={"PATH": "/usr/bin:/bin"},
+    done = forks.run(
+        ["-m", module, "--help"], cwd=ROOT, env={"PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -83,3 +83,14 @@ def look_at(page: Page, name: str, whole: bool = True) -> None:
     assert_fits(page, name)
     assert page.evaluate(_CONTRAST) == [], name
     assert page.evaluate(_SMALL) == [], name
+
+
+def look(page: Page, name: str) -> None:
+    """Check that the page fits at each width and theme; take pictures if they are wanted."""
+    for scheme in reversed(SCHEMES):
+        page.emulate_media(color_scheme=scheme)
+        page.reload()  # the admin chooses its theme when a page is loaded
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            take_picture(page, f"{name}-{width}-{scheme}")
+            assert_fits(page, f"{name} at {width} px")

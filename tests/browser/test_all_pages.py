@@ -41,17 +41,18 @@ ELSEWHERE = {
 }
 
 
-_rendered: list[ShownPage] = []
+_rendered: dict[bool, list[ShownPage]] = {}
+every_page = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 
 
 @pytest.fixture
-def pages(db: None) -> list[ShownPage]:
-    """All pages, and last the script of texts that the admin's pages load."""
-    if not _rendered:
+def pages(db: None, every: bool) -> list[ShownPage]:
+    """All pages, or all kinds of them, and last the script of texts that the admin's pages load."""
+    if every not in _rendered:
         pages = AllPages()
-        _rendered.extend(pages)
-        _rendered.append(ShownPage("admin", TEXTS, TEXTS, pages.ask("admin", TEXTS)))
-    return _rendered
+        texts = ShownPage("admin", TEXTS, TEXTS, pages.ask("admin", TEXTS))
+        _rendered[every] = [*pages.pages(every), texts]
+    return _rendered[every]
 
 
 def classes_of(text: str) -> set[tuple[str, str]]:
@@ -60,7 +61,7 @@ def classes_of(text: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+@every_page
 def test_axe_finds_nothing(browser: Browser, pages: list[ShownPage], every: bool) -> None:
     """On pages that have something of their own; in the long form on every page there is."""
     found: dict[str, list[str]] = {}
@@ -84,7 +85,8 @@ def test_axe_finds_nothing(browser: Browser, pages: list[ShownPage], every: bool
     assert len(found) > (200 if every else 20)
 
 
-def test_no_page_shows_a_time_in_another_format(pages: list[ShownPage]) -> None:
+@every_page
+def test_no_page_shows_a_time_in_another_format(pages: list[ShownPage], every: bool) -> None:
     wrong = {}
     for page in pages[:-1]:
         if page.name.startswith(tuple(ELSEWHERE)):
@@ -96,3 +98,4 @@ def test_no_page_shows_a_time_in_another_format(pages: list[ShownPage]) -> None:
         ]:
             wrong[page.name] = others
     assert wrong == {}
+    assert len(pages) > (200 if every else 100)

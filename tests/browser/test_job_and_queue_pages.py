@@ -14,21 +14,10 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Attempt, Job, QueuePeriod
 from tailrace.jobs.runtime import job_log
-from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
+from tests.browser.screens import look
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-
-
-def _look(page: Page, name: str) -> None:
-    """Check that the page fits at each width and theme; take pictures if they are wanted."""
-    for scheme in reversed(SCHEMES):
-        page.emulate_media(color_scheme=scheme)
-        page.reload()  # the admin chooses its theme when a page is loaded
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            take_picture(page, f"{name}-{width}-{scheme}")
-            assert_fits(page, f"{name} at {width} px")
 
 
 def _running_job() -> Job:
@@ -67,7 +56,7 @@ def test_a_running_job_moves_without_a_reload(
     expect(page.locator("input:disabled, textarea:disabled")).to_have_count(0)
     for part in ("claim 1 → call", "call → end", "end → settle", "claim 2 → call", "call → now"):
         expect(page.get_by_role("rowheader", name=part)).to_be_visible()
-    _look(page, "job")
+    look(page, "job")
     state = page.locator("#live .tr-state").bounding_box()
     assert state is not None
     assert state["width"] < 100  # on a phone as well
@@ -108,7 +97,7 @@ def test_the_page_of_a_queue_moves_and_changes_it_in_place(
         "tailrace_jobs.pause_queue",
     )
     page = visit(keeper, f"/admin/tailrace_jobs/queue/{quote(operators.Trim.name)}/change/")
-    _look(page, "queue")
+    look(page, "queue")
     expect(page.get_by_role("img", name="Per minute, the last hour")).to_be_visible()
     page.get_by_text("Figures", exact=True).first.click()
     expect(page.get_by_role("table", name="Per minute, the last hour")).to_be_visible()

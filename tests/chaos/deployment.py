@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import psutil
 
 from tailrace.samples.builds.server import SampleBackend
+from tests import forks
 from tests.chaos.engines import Engines
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +29,7 @@ TAILRACE = "tailrace"
 SIDES = (TAILRACE, "early", "late")
 START_SECONDS = 180
 DISK_BYTES = 4_000_000
-GRACE = "3"
+TIMEOUT = "3"
 """Seconds that the calls of a worker have when it is to end."""
 
 
@@ -95,7 +97,7 @@ class Deployment:
             "CHAOS_EFFECTS": str(self.effects),
             "CHAOS_LONG_CALLS_END": str(self.long_calls_end),
             "CHAOS_CODE": "old",
-            "SHUTDOWN_GRACE": GRACE,
+            "SHUTDOWN_TIMEOUT": TIMEOUT,
             "TAILRACE_VAR": str(self.folder),
             "OBS_BACKEND_URL": f"chaos={self.backend.url}",
             "OBS_POLL_SECONDS": "1",
@@ -158,8 +160,8 @@ class Deployment:
 
     def manage(self, *words: str, check: bool = True, **more: str) -> str:
         """Run a command of manage.py to its end; return what it printed."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *words],
+        done = forks.run(
+            ["manage.py", *words],
             cwd=ROOT, env=self.environment | more, check=check, stdout=subprocess.PIPE, text=True,
             stderr=None if check else subprocess.DEVNULL,
         )  # fmt: skip
@@ -274,10 +276,13 @@ class Deployment:
 
     def _open(self, name: str, command: list[str], environment: dict) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+            options: dict[str, Any] = {
+                "cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL,
+                "stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True,
+            }  # fmt: skip
+            if command[0] == sys.executable:
+                return forks.Fork(command[1:], **options)
+            return subprocess.Popen(command, **options)
 
     def _keep(self) -> None:
         """Start anew what has ended, as systemd or Kubernetes does."""

@@ -173,6 +173,24 @@ class Long(_Single):
         happen(job)
 
 
+class Part(_Single):
+    """A part of a flow: long enough to be killed in the midst of it."""
+
+    name = "chaos.part"
+    on = ()
+
+    def handle(self, job: ClaimedJob) -> None:
+        time.sleep(job.id % 5 / 20)
+        happen(job)
+
+
+class Callback(_Single):
+    """Runs after the parts of its flow."""
+
+    name = "chaos.callback"
+    on = ()
+
+
 WORDS = {"words": ["new"]} if NEW_CODE else {}
 NUMBERED = WORDS or {"text": "old"}
 

@@ -82,6 +82,17 @@ class Load:
         if status != 200:
             raise ConnectionError(f"{count} jobs of {handler} are not enqueued: {status}")
 
+    def enqueue_flow(self, key: str, parts: int, seconds: float = LAST_ANSWER) -> bool:
+        """Let the web server enqueue a flow, once; repeat it until it is acknowledged. Return
+        whether it was."""
+        until = time.monotonic() + seconds
+        body = json.dumps({"key": key, "parts": parts})
+        while _post(self.deployment.port, "/chaos/flow", body) != 200:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.2)
+        return True
+
     def notifications(self) -> None:
         """Let things happen in the build service."""
         if self.deployment.side != TAILRACE:
@@ -96,9 +107,9 @@ class Load:
 
 
 @contextmanager
-def load(deployment: Deployment, name: str) -> Iterator[Load]:
+def load(deployment: Deployment, name: str, rate: float = RATE) -> Iterator[Load]:
     """The clients at work, until the block is left; returns when each has its last answer."""
-    running = Load(deployment, name)
+    running = Load(deployment, name, rate)
     threads = [threading.Thread(target=running.client, args=[n]) for n in range(CLIENTS)]
     threads.append(threading.Thread(target=running.notifications))
     for thread in threads:

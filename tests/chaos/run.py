@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from tests.chaos import expectations
 from tests.chaos.cells import CELLS, FaultUnavailable, Site
 from tests.chaos.deployment import TAILRACE, Deployment, wait_until
-from tests.chaos.load import Load, load
+from tests.chaos.load import RATE, Load, load
 from tests.chaos.verify import Result, Times, effects, verify
 
 BEFORE = 5.0
@@ -22,12 +22,18 @@ QUIET = 5.0
 """Seconds without an effect after which plain Celery, which keeps no state, counts as done."""
 
 
-def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = SETTLED) -> Result:
+def run(
+    deployment: Deployment,
+    name: str,
+    scale: float = 1.0,
+    settled: float = SETTLED,
+    rate: float = RATE,
+) -> Result:
     """Run a cell on a running deployment; return the result."""
     chosen, times = CELLS[name], Times(began=time.monotonic())
     faults, crashed = len(deployment.faults), len(deployment.crashed)
     unavailable, started = "", datetime.now(UTC)
-    with load(deployment, name) as clients:
+    with load(deployment, name, rate) as clients:
         time.sleep(BEFORE * max(scale, 0.5))
         times.fault_began = time.monotonic()
         site, failed = Site(deployment, clients, scale), ""

@@ -9,9 +9,10 @@ from django.views.decorators.csrf import csrf_exempt
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.flows import NewFlow
 from tests.chaos import plain_celery
 from tests.chaos.event_types import Published
-from tests.chaos.handlers import WORDS
+from tests.chaos.handlers import WORDS, Callback, Part
 
 
 class RolledBack(Exception):
@@ -49,6 +50,18 @@ def enqueue_jobs(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"jobs": enqueue_many(body["handler"], [{}] * body["count"])})
 
 
+@csrf_exempt
+def enqueue_flow(request: HttpRequest) -> JsonResponse:
+    """Enqueue a flow of so many parts, once, however often the client repeats it."""
+    body = json.loads(request.body)
+    flow = NewFlow(body["key"], unique_key=body["key"])
+    parts = flow.group(Part, [None] * body["parts"], name="part")
+    callback = flow.add(Callback, after=parts, name="callback")
+    flow.add(Callback, after_failure=parts, name="alarm")
+    flow.add(Callback, after_end=callback, name="last")
+    return JsonResponse({"flow": flow.enqueue()})
+
+
 def ready(request: HttpRequest) -> JsonResponse:
     """Whether this process and its database are there."""
     connection.ensure_connection()
@@ -59,5 +72,6 @@ urlpatterns = [
     path("chaos/ready", ready),
     path("chaos/publish/<side>", publish_event),
     path("chaos/enqueue", enqueue_jobs),
+    path("chaos/flow", enqueue_flow),
     path("", include("tailrace.config.urls")),
 ]

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from tailrace.jobs.runtime.states import MOVES, State
+from tests import forks
 from tests.chaos import plain_celery
 from tests.chaos.deployment import ROOT, TAILRACE, Deployment
 from tests.chaos.expected_jobs import caused, expected
@@ -268,8 +268,8 @@ def _builds(result: Result, deployment: Deployment, load: Load) -> None:
     result.expect(len(numbers) == len(set(numbers)), "a notification was recorded twice")
     undone = [job for job in jobs if job[3] not in DONE]
     result.expect(not undone, f"{len(undone)} jobs of builds are not done: {undone[:3]}")
-    wanted = subprocess.run(
-        [sys.executable, "-m", "tests.chaos.expected_jobs"],
+    wanted = forks.run(
+        ["-m", "tests.chaos.expected_jobs"],
         cwd=ROOT, env=deployment.environment, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     made = {(event, handler, key) for event, handler, key, *_ in jobs}

@@ -9,19 +9,22 @@ PACKAGES = (
     "config", "db", "domains", "environment", "events", "jobs", "net", "samples", "subscriptions",
     "web",
 )  # fmt: skip
-_IGNORED = shutil.ignore_patterns("__pycache__")
+_WITHOUT_COMPILED = shutil.ignore_patterns("__pycache__")
 
 
-def copy_project(folder: Path) -> None:
-    """Copy the code, without its tests."""
+def copy_project(folder: Path, *, compiled: bool = False) -> None:
+    """Copy the code, without its tests. `compiled`: with what Python has compiled of it; that of a
+    file that is changed afterwards is not used."""
+    ignored = None if compiled else _WITHOUT_COMPILED
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package, ignore=_IGNORED)
-    shutil.copytree(ROOT / "src", folder / "src", symlinks=True, ignore=_IGNORED)
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    shutil.copytree(ROOT / "src", folder / "src", symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "manage.py", folder)
 
 
-def copy_tests(folder: Path) -> None:
+def copy_tests(folder: Path, *, compiled: bool = False) -> None:
     """Copy the tests, too."""
-    shutil.copytree(ROOT / "tests", folder / "tests", ignore=_IGNORED)
+    ignored = None if compiled else _WITHOUT_COMPILED
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=ignored)
     for name in ("conftest.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)

@@ -2,10 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import pytest
+
 from tailrace.config.startup.checks import apps_not_installed, tracing_problems
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,8 +31,8 @@ def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
         "BROKER_URL": "",
         "DJANGO_SETTINGS_MODULE": "tailrace.config.settings",
     }
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", *arguments],
+    return forks.run(
+        ["manage.py", "check", *arguments],
         cwd=ROOT,
         env={**os.environ, **own, **variables},
         capture_output=True,
@@ -45,19 +47,38 @@ def test_check_passes_without_variables_and_engines(tmp_path: Path) -> None:
     assert not (tmp_path / "var").exists()
 
 
-def test_check_names_every_wrong_variable_at_once() -> None:
+def test_check_names_every_wrong_variable_at_once_but_shows_no_key() -> None:
     done = check(
-        DATABASE_URL="sqlite:///x.db", OBS_POLL_SECONDS="often", BUS_BACKEND="file:///x",
-        BUS_WEBHOOK_SECRET="hunter2", BUS_SECRET_MAIN="hunter3",
-    )  # fmt: skip
+        DATABASE_URL="sqlite:///x.db",
+        OBS_POLL_SECONDS="often",
+        BUS_BACKEND="file:///x",
+        BUS_WEBHOOK_SECRET="hunter2",
+        BUS_SECRET_MAIN="hunter3",
+        ENCRYPTION_KEYS=f"{PRODUCTION['ENCRYPTION_KEYS']},short-hunter2",
+        VAPID_PRIVATE_KEY="short-hunter3",
+        WEBHOOK_ALLOWED_NETWORKS="10.0.0.1/8",
+        WEBHOOK_ALOW_HTTP="yes",
+        WEBHOOK_CA_FILE="/no/such.pem",
+        SMS_URL="https://sms.example.org/send",
+    )
     assert done.returncode == 1
     assert "(tailrace.E001) DATABASE_URL: 'sqlite' is not usable here" in done.stderr
     assert "leave it empty to use the embedded PostgreSQL" in done.stderr
     assert "OBS_POLL_SECONDS" in done.stderr
     assert "BUS_BACKEND: no such setting; did you mean 'BUS_BACKENDS'?" in done.stderr
-
     assert "BUS_WEBHOOK_SECRET: does not start with whsec_" in done.stderr
     assert "BUS_SECRET_MAIN: does not start with whsec_" in done.stderr
+    for words in (
+        "ENCRYPTION_KEYS: key 2 of 2 is not 32 bytes in urlsafe base64",
+        "VAPID_PRIVATE_KEY: is not 32 bytes in urlsafe base64",
+        "WEBHOOK_ALLOWED_NETWORKS: 10.0.0.1/8 has host bits set; write e.g. 10.0.0.0/8",
+        "WEBHOOK_ALOW_HTTP: no such setting; did you mean 'WEBHOOK_ALLOW_HTTP'?",
+        "WEBHOOK_CA_FILE: '/no/such.pem' is not a file",
+        "SMS_TOKEN: is not set, and SMS_URL needs it",
+        "SMS_FROM: is not set, and SMS_URL needs it",
+        "SMS_URL: has no account in its path",
+    ):
+        assert words in done.stderr
     assert "hunter" not in done.stderr
 
 
@@ -86,7 +107,9 @@ def test_deploy_is_content_with_a_production_environment() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_deploy_needs_the_public_host_and_signed_webhooks() -> None:
+    """Which rule names what is in tests/security/test_start_up.py."""
     variables = {
         **PRODUCTION,
         "ALLOWED_HOSTS": "other.example.org",
@@ -109,30 +132,6 @@ def assert_no_secret(*outputs: subprocess.CompletedProcess[str]) -> None:
     printed = "".join(done.stdout + done.stderr for done in outputs)
     for secret in ("long-password", "long-enough-password", PRODUCTION["SECRET_KEY"]):
         assert secret not in printed
-
-
-def test_wrong_keys_and_networks_are_named_but_no_key_shown() -> None:
-    done = check(
-        ENCRYPTION_KEYS=f"{PRODUCTION['ENCRYPTION_KEYS']},short-hunter2",
-        VAPID_PRIVATE_KEY="short-hunter3",
-        WEBHOOK_ALLOWED_NETWORKS="10.0.0.1/8",
-        WEBHOOK_ALOW_HTTP="yes",
-        WEBHOOK_CA_FILE="/no/such.pem",
-        SMS_URL="https://sms.example.org/send",
-    )
-    assert done.returncode == 1
-    for words in (
-        "ENCRYPTION_KEYS: key 2 of 2 is not 32 bytes in urlsafe base64",
-        "VAPID_PRIVATE_KEY: is not 32 bytes in urlsafe base64",
-        "WEBHOOK_ALLOWED_NETWORKS: 10.0.0.1/8 has host bits set; write e.g. 10.0.0.0/8",
-        "WEBHOOK_ALOW_HTTP: no such setting; did you mean 'WEBHOOK_ALLOW_HTTP'?",
-        "WEBHOOK_CA_FILE: '/no/such.pem' is not a file",
-        "SMS_TOKEN: is not set, and SMS_URL needs it",
-        "SMS_FROM: is not set, and SMS_URL needs it",
-        "SMS_URL: has no account in its path",
-    ):
-        assert words in done.stderr
-    assert "hunter" not in done.stderr
 
 
 def test_an_app_that_is_not_installed_is_named(tmp_path: Path) -> None:

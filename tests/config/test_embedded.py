@@ -5,11 +5,10 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -20,6 +19,7 @@ import redis
 from tailrace.config.devserver import embedded
 from tailrace.config.devserver.engine import Account, EngineError
 from tailrace.config.devserver.valkey import Valkey
+from tests import forks
 from tests.kit import wait_until
 
 pytestmark = pytest.mark.once
@@ -37,17 +37,42 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def var() -> Iterator[Path]:
+@contextmanager
+def new_folder() -> Iterator[Path]:
     """A var folder that any user may enter; nothing of it runs or stays afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="tr-"))
     folder.chmod(0o755)
     yield folder
-    embedded.stop(folder)
-    kill(engines_of(folder))
+    end_engines(folder)
     shutil.rmtree(embedded.Folders.of(folder).home, ignore_errors=True)
     shutil.rmtree(embedded.Folders.of(folder).sockets, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def new_var() -> Iterator[Path]:
+    """A folder in which no engine has run."""
+    with new_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def var_of_module() -> Iterator[Path]:
+    with new_folder() as folder:
+        leave(start_user(folder))
+        yield folder
+
+
+@pytest.fixture
+def var(var_of_module: Path) -> Iterator[Path]:
+    """A folder whose engines have run, and do not at the moment."""
+    yield var_of_module
+    end_engines(var_of_module)
+
+
+def end_engines(var: Path) -> None:
+    embedded.stop(var)
+    kill(engines_of(var))
 
 
 def engines_of(var: Path) -> list[psutil.Process]:
@@ -84,15 +109,17 @@ def postmasters(var: Path) -> set[int]:
     return servers
 
 
+def start(var: Path) -> subprocess.Popen[str]:
+    """A process that uses the engines of `var` as soon as they run."""
+    return forks.Fork(
+        ["-c", USER, str(var)],
+        cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
 def start_user(var: Path) -> subprocess.Popen[str]:
     """A process that uses the engines of `var`, once they run."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", USER, str(var)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start(var)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     return process
@@ -121,9 +148,9 @@ def valkey(var: Path) -> redis.Redis:
     return redis.Redis(unix_socket_path=str(embedded.Folders.of(var).sockets / "valkey.sock"))
 
 
-def test_both_engines_serve_and_are_durable_where_it_matters(var: Path) -> None:
-    user = start_user(var)
-    with database(var) as connection:
+def test_both_engines_serve_and_are_durable_where_it_matters(new_var: Path) -> None:
+    user = start_user(new_var)
+    with database(new_var) as connection:
         for extension in ("pg_trgm", "vector"):
             connection.execute(f"CREATE EXTENSION {extension}")
         row = connection.execute(
@@ -131,8 +158,8 @@ def test_both_engines_serve_and_are_durable_where_it_matters(var: Path) -> None:
             " current_setting('max_connections')"
         ).fetchone()
     assert row == ("on", "", "100")
-    assert valkey(var).ping() is True
-    assert valkey(var).config_get("port")["port"] == "0"
+    assert valkey(new_var).ping() is True
+    assert valkey(new_var).config_get("port")["port"] == "0"
     leave(user)
 
 
@@ -157,24 +184,15 @@ def test_a_second_start_finds_the_running_ones(var: Path) -> None:
     leave(second)
 
 
-def test_many_first_starts_at_once_make_one_pair_of_engines(var: Path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", USER, str(var)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
+def test_many_first_starts_at_once_make_one_pair_of_engines(new_var: Path) -> None:
+    processes = [start(new_var) for _ in range(4)]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
-    assert len(postmasters(var)) == 2
+    assert len(postmasters(new_var)) == 2
     for process in processes:
         leave(process)
-    wait_until(lambda: not engines_of(var))
+    wait_until(lambda: not engines_of(new_var))
 
 
 def test_kill_9_of_everything_loses_nothing_committed(var: Path) -> None:
@@ -209,7 +227,6 @@ def test_after_kill_9_of_users_the_engines_are_taken_over(var: Path) -> None:
 
 
 def test_a_stale_pid_file_does_not_prevent_a_start(var: Path) -> None:
-    leave(start_user(var))
     paths = embedded.Folders.of(var)
     stranger = os.getpid()
     pid_file = paths.home / "postgres" / "cluster" / "postmaster.pid"
@@ -232,9 +249,7 @@ def test_a_forked_child_does_not_stop_the_engines_of_its_parent(var: Path) -> No
         "print('up' if embedded._engines(embedded.Folders.of(Path(sys.argv[1])),"
         " embedded.Selection())[1].is_ready() else 'stopped')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(var)], cwd=ROOT, capture_output=True, text=True
-    )
+    done = forks.run(["-c", code, str(var)], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "up\n", done.stderr
     wait_until(lambda: not engines_of(var))
 
@@ -246,8 +261,8 @@ def test_a_terminal_interrupt_reaches_no_engine(var: Path) -> None:
     leave(user)
 
 
-def test_a_deep_folder_gets_its_sockets_in_a_short_one(var: Path) -> None:
-    deep = var / ("d" * 60) / ("e" * 60)
+def test_a_deep_folder_gets_its_sockets_in_a_short_one(new_var: Path) -> None:
+    deep = new_var / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
     assert len(str(embedded.Folders.of(deep).sockets)) < embedded.SOCKET_PATH_LIMIT
     user = start_user(deep)
@@ -258,20 +273,14 @@ def test_a_deep_folder_gets_its_sockets_in_a_short_one(var: Path) -> None:
     shutil.rmtree(embedded.Folders.of(deep).sockets)
 
 
-def test_roots_engines_move_out_of_a_closed_folder(var: Path) -> None:
-    var.chmod(0o700)
-    home = embedded.Folders.of(var).home
+def test_roots_engines_move_out_of_a_closed_folder(new_var: Path) -> None:
+    new_var.chmod(0o700)
+    home = embedded.Folders.of(new_var).home
     if os.geteuid() != 0:
-        assert home == var / "engines"
+        assert home == new_var / "engines"
         return
-    assert var not in home.parents
-    done = subprocess.run(
-        [sys.executable, "-c", USER, str(var)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        input="",
-    )
+    assert new_var not in home.parents
+    done = forks.run(["-c", USER, str(new_var)], cwd=ROOT, capture_output=True, text=True, input="")
     assert done.returncode == 0
     assert str(home) in done.stderr
     assert (home / "postgres" / "cluster" / "PG_VERSION").exists()
@@ -303,28 +312,41 @@ def test_without_wheels_the_error_names_two_variables(tmp_path: Path) -> None:
         _ = Missing(tmp_path, tmp_path, Account()).binary
 
 
+@contextmanager
+def other_text(file: Path, text: str) -> Iterator[None]:
+    """Let the file of an engine have this text for a while."""
+    kept = file.read_text()
+    file.write_text(text)
+    try:
+        yield
+    finally:
+        file.write_text(kept)
+
+
 def test_an_engine_that_cannot_start_says_why(var: Path) -> None:
-    leave(start_user(var))
-    paths = embedded.Folders.of(var)
-    (paths.home / "postgres" / "cluster" / "postgresql.conf").write_text("no such setting\n")
+    cluster = embedded.Folders.of(var).home / "postgres" / "cluster"
     started = time.monotonic()
-    with pytest.raises(EngineError, match=r"postgres does not start: .*postgresql\.conf"):
+    with (
+        other_text(cluster / "postgresql.conf", "no such setting\n"),
+        pytest.raises(EngineError, match=r"postgres does not start: .*postgresql\.conf"),
+    ):
         embedded.ensure(var)
     assert time.monotonic() - started < 60
 
 
 def test_files_of_another_postgresql_are_refused_with_a_way_out(var: Path) -> None:
-    leave(start_user(var))
     version = embedded.Folders.of(var).home / "postgres" / "cluster" / "PG_VERSION"
-    version.write_text("15\n")
-    with pytest.raises(EngineError, match="created by PostgreSQL 15"):
+    with (
+        other_text(version, "15\n"),
+        pytest.raises(EngineError, match="created by PostgreSQL 15"),
+    ):
         embedded.ensure(var)
 
 
-def test_nothing_wanted_starts_nothing(var: Path) -> None:
-    embedded.ensure(var, embedded.Selection(postgres=False, valkey=False))
-    assert not embedded.Folders.of(var).home.exists()
-    assert embedded.stop(var) is False
+def test_nothing_wanted_starts_nothing(new_var: Path) -> None:
+    embedded.ensure(new_var, embedded.Selection(postgres=False, valkey=False))
+    assert not embedded.Folders.of(new_var).home.exists()
+    assert embedded.stop(new_var) is False
 
 
 def test_a_stop_by_signal_leaves_no_pid_file(var: Path) -> None:

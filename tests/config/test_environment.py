@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from tailrace.config.platform_settings.variables import PlatformSettings, mail_s
 from tailrace.environment.loading import Environment
 from tailrace.environment.settings import AppSettings, named_variables
 from tailrace.environment.types import NamedUrls
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +32,8 @@ class Sample(AppSettings):
 
 def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """One of our commands, with some variables changed."""
-    return subprocess.run(
-        [sys.executable, *command],
+    return forks.run(
+        command,
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,

@@ -3,8 +3,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from django.utils import timezone
 from tailrace.config.monitoring import health
 from tailrace.jobs.models import Job, Pulse
 from tailrace.jobs.platform.inspection import broker, verdict
+from tests import forks
 from tests.kit import PATIENCE, wait_until
 from tests.servers.relay import relay
 
@@ -44,8 +43,8 @@ print(json.dumps([answer.status_code, time.monotonic() - start, answer.json()]))
 
 def ask(**variables: str) -> tuple[int, float, dict]:
     """Status, seconds and body of /healthz with these engines."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
+    done = forks.run(
+        ["-c", ASK],
         cwd=ROOT,
         env={**os.environ, "HEALTH_TOKEN": TOKEN, **variables},
         capture_output=True,

@@ -2,9 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,8 +28,8 @@ except ValueError:
 
 def lines(style: str) -> list[str]:
     """What a process writes in one style."""
-    done = subprocess.run(
-        [sys.executable, "-c", WRITE],
+    done = forks.run(
+        ["-c", WRITE],
         cwd=ROOT,
         env={**os.environ, "LOG_FORMAT": style},
         capture_output=True,

@@ -49,16 +49,20 @@ def test_a_running_house_is_scraped(
             if sample.labels in wanted
         }
 
+    def running_and_woken() -> dict[str, float]:
+        """Return the samples when a job runs, and a thread of this process has sent a wake-up."""
+        totals.write()  # as a thread of each process does that is no test
+        now = samples()
+        ready = now.get("tailrace_queue_running_jobs") == 1 and "tailrace_wake_ups_total" in now
+        return now if ready else {}
+
     log = tmp_path / "worker.log"
     with worker(process_env, [Working.name], log=log, concurrency=2) as started:
         publish(NewEvent(Happened, {"who": "ann"}))
-        totals.write()  # as a thread of each process does that is no test
         for do in ("nothing", "nothing", "permanent", "sleep"):
             enqueue(Working, {"do": do, "seconds": 600})
         wait_until(lambda: samples().get("tailrace_run_seconds_count", 0) >= 3)
-        shown = wait_until(
-            lambda: (now := samples()).get("tailrace_queue_running_jobs") == 1 and now
-        )
+        shown = wait_until(running_and_woken)
         running = Job.objects.running().get()
         assert (running.handler, running.payload["do"]) == (Working.name, "sleep")
         started.kill()

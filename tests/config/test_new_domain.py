@@ -3,12 +3,11 @@
 import difflib
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forks
 from tests.config.copied_project import copy_project
 from tests.kit import ROOT
 
@@ -42,7 +41,7 @@ def edits(folder: Path) -> list[str]:
 
 
 def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[str, str]) -> None:
-    copy_project(tmp_path)
+    copy_project(tmp_path, compiled=True)
     add_weather(tmp_path)
     assert edits(tmp_path) == [f'{APPS}: +    "tailrace.domains.weather",']
     variables = {
@@ -50,8 +49,8 @@ def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[st
         "WEATHER_FROST_DEGREES": "-2",
         "WEATHER_FROST": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "manage.py", "weather_parts"],
+    done = forks.run(
+        ["manage.py", "weather_parts"],
         cwd=tmp_path, env=process_env | variables, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

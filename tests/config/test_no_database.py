@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
@@ -12,6 +11,7 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
+from tests import forks
 from tests.addresses import address
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers.old_postgres import old_postgres
@@ -44,8 +44,8 @@ def too_old(port: int) -> str:
 
 
 def manage(port: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", "queues"],
+    return forks.run(
+        ["manage.py", "queues"],
         cwd=ROOT, env=environment(port), capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
 
@@ -66,8 +66,8 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
     """Unknown variables are named, too."""
     (port,), log = free_ports(1), tmp_path / "log"
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "tailrace.config", name],
+        process = forks.Fork(
+            ["-m", "celery", "-A", "tailrace.config", name],
             cwd=ROOT, env=environment(port, WEB_PROT="1"), stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
@@ -89,8 +89,8 @@ def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
     words = ("gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.servers.wsgi")
     variables = environment(port, WEB_PORT=str(free_ports(1)[0]))
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words],
+        process = forks.Fork(
+            ["-m", *words],
             cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
@@ -112,8 +112,8 @@ def test_a_database_without_our_tables_is_one_line_with_the_command_to_run() -> 
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(name))
         try:
-            done = subprocess.run(
-                [sys.executable, "manage.py", "queues"],
+            done = forks.run(
+                ["manage.py", "queues"],
                 cwd=ROOT, env=environment(1, DATABASE_URL=address(settings)),
                 capture_output=True, text=True, timeout=PATIENCE,
             )  # fmt: skip

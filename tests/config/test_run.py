@@ -26,16 +26,35 @@ START_SECONDS = EVENT_SECONDS = STOP_SECONDS = PATIENCE
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Platform]:
     """The platform of a fresh clone."""
-    copy_project(tmp_path)
-    copy_tests(tmp_path)
+    copy_project(tmp_path, compiled=True)
+    copy_tests(tmp_path, compiled=True)
     with running_platform(tmp_path) as platform:
         yield platform
 
 
 @pytest.mark.slow
-def test_make_run_works_and_ctrl_c_ends_everything(
+def test_make_run_works_and_ctrl_c_ends_everything() -> None:
+    with running_platform() as platform:
+        check_start(platform)
+        check_flower(platform)
+        check_end(platform)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_make_run_of_a_fresh_clone_shows_the_samples_and_takes_up_new_code(
     platform: Platform,
 ) -> None:
+    printed = check_start(platform)
+    check_flower(platform)
+    check_inspect(platform)
+    check_samples(platform, printed.split("Admin user: admin, password: ")[1].split()[0])
+    add_a_side_effect(platform)
+    check_end(platform)
+
+
+def check_start(platform: Platform) -> str:
+    """Everything starts and works; return what was printed."""
     platform.until(
         lambda: platform.health().get("database") == "ok", START_SECONDS, "no web server"
     )
@@ -61,13 +80,11 @@ def test_make_run_works_and_ctrl_c_ends_everything(
         "API  ",
     ):
         assert printed.count(f"\n{word}") == 1
+    return printed
 
-    check_flower(platform)
-    check_inspect(platform)
-    check_samples(platform, printed.split("Admin user: admin, password: ")[1].split()[0])
 
-    add_a_side_effect(platform)
-
+def check_end(platform: Platform) -> None:
+    """Ctrl-C ends every process."""
     members = platform.members()
     assert len(members) > 6
     os.killpg(platform.process.pid, signal.SIGINT)  # as a terminal does on Ctrl-C

@@ -3,8 +3,6 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +10,8 @@ from pathlib import Path
 
 import brotli
 import pytest
+
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,8 +112,8 @@ def sink() -> Iterator[Sink]:
 
 def report(**variables: str) -> None:
     """Fail in every way, in a separate process."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPORT],
+    done = forks.run(
+        ["-c", REPORT],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tailrace.config.devserver import embedded
 from tests.config.copied_project import PACKAGES
 from tests.kit import ROOT
-from tests.servers.installed_wheel import Installed, build_wheel
+from tests.servers.installed_wheel import Installed, Wheel, wheel_of
 from tests.servers.platform import free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -83,21 +84,22 @@ print(json.dumps([tailrace.__file__, len(sys.modules), lacking]))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    return wheel_of(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Installed:
+def core(tmp_path_factory: pytest.TempPathFactory, wheel: Wheel) -> Iterator[Installed]:
     installed = Installed(tmp_path_factory.mktemp("core"), wheel)
     (installed.work / "settings.py").write_text(SETTINGS)
     (installed.work / "manage.py").write_text(MANAGE)
-    return installed
+    yield installed
+    installed.end()
 
 
-def test_the_wheel_has_each_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_has_each_file_of_the_packages(wheel: Wheel) -> None:
     """Templates, static files, SQL and samples, too."""
-    held = set(zipfile.ZipFile(wheel).namelist())
+    held = set(zipfile.ZipFile(wheel.path).namelist())
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -107,7 +109,7 @@ def test_the_wheel_has_each_file_of_the_packages(wheel: Path) -> None:
     assert {f"tailrace/{name}" for name in files} - held == set()
     others = {name for name in held if not name.startswith("tailrace-")}
     assert others - {f"tailrace/{name}" for name in files} == {
-        "tailrace/__init__.py", "tailrace/__main__.py"
+        "tailrace/__init__.py", "tailrace/__main__.py", "tailrace/celery.py"
     }  # fmt: skip
 
 
@@ -118,7 +120,7 @@ def test_the_core_needs_little(core: Installed) -> None:
 
 
 def test_all_modules_of_the_core_can_be_imported(core: Installed) -> None:
-    done = core.run("-c", IMPORT_ALL, *CORE, DJANGO_SETTINGS_MODULE="settings")
+    done = core.start_and_run("-c", IMPORT_ALL, *CORE, DJANGO_SETTINGS_MODULE="settings")
     assert done.returncode == 0, done.stderr
     file, count, lacking = json.loads(done.stdout)
     assert Path(file).is_relative_to(core.site)
@@ -153,23 +155,38 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
 
 
 def test_the_command_says_what_the_core_lacks(core: Installed) -> None:
-    done = core.run("-m", "tailrace", "verdict")
+    done = core.start_and_run("-m", "tailrace", "verdict")
     assert done.returncode == 1
     assert done.stderr == (
         "tailrace: No module named 'environ'; install it by `pip install 'tailrace[all]'`\n"
     )
 
 
-def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, wheel: Path) -> None:
+def test_the_platform_from_the_wheel_passes_its_checks_in_an_empty_folder(
+    tmp_path: Path, wheel: Wheel
+) -> None:
+    installed = Installed(tmp_path, wheel, PLATFORM)
+    done = installed.start_and_run("-m", "tailrace", "check")
+    assert done.returncode == 0, done.stderr
+    done = installed.start_and_run("-m", "tailrace", "new_app", "shop")
+    assert done.returncode == 1
+    assert "this works in a checkout of Tailrace" in done.stderr
+    assert list(installed.work.iterdir()) == []
+
+
+@pytest.mark.long
+def test_the_platform_starts_from_the_wheel_in_an_empty_folder(
+    tmp_path: Path, wheel: Wheel
+) -> None:
     installed = Installed(tmp_path, wheel, PLATFORM)
     web, flower = free_ports(2)
     ports = {"WEB_PORT": str(web), "FLOWER_PORT": str(flower)}
     var = installed.work / "var"
     try:
         for command in ("setup", "check", "migrate", "seed_demo", "verdict"):
-            done = installed.run("-m", "tailrace", command, **ports)
+            done = installed.start_and_run("-m", "tailrace", command, **ports)
             assert done.returncode in ((0, 1) if command == "verdict" else (0,)), done.stderr
-        done = installed.run(
+        done = installed.start_and_run(
             "-m", "tailrace", "shell", "--no-imports", "-c",
             "import sys, tailrace; from django.conf import settings;"
             "print(tailrace.__file__, settings.VAR_DIR);"
@@ -181,11 +198,8 @@ def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, w
         assert done.stdout.splitlines() == [
             f"{installed.site / 'tailrace/__init__.py'} {var}", "[]"
         ]  # fmt: skip
-        done = installed.run("-m", "tailrace.samples", "repository", "--port", "65536")
+        done = installed.start_and_run("-m", "tailrace.samples", "repository", "--port", "65536")
         assert (done.returncode, "--port 65536" in done.stderr) == (1, True), done.stderr
-        done = installed.run("-m", "tailrace", "new_app", "shop")
-        assert done.returncode == 1
-        assert "this works in a checkout of Tailrace" in done.stderr
     finally:
         embedded.stop(var)
     assert (var / "secret_key").exists()

@@ -64,6 +64,10 @@ def assert_operable(pages: Pages) -> None:
         assert part in failed
     running = pages[JOBS + "?state=running&lane=none"]
     assert "By lane" in running[2]
+    flow = text_of(pages, "flow/1/change")
+    for part in ("look them up: ", "30 × tell", "Pause", "runs after a failure", "tr-node"):
+        assert part in flow
+    assert "A new flow with 35 jobs is created" in text_of(pages, "flow/1/replay")
     queue = text_of(pages, "queue/jobs.remind/change")
     for part in ("Run now", "Pause", "Running now", "rate_limit", "Last failures", "celery@board"):
         assert part in queue
@@ -112,6 +116,7 @@ def test_djangos_own_admin_has_every_page_with_our_styles(
     assert "Change failure" in "".join(pages_of(pages, "failuregroup"))
 
 
+@pytest.mark.long
 def test_a_site_of_the_projects_own_has_every_page_in_its_language(
     shown: Callable[[str], Pages],
 ) -> None:
@@ -122,6 +127,7 @@ def test_a_site_of_the_projects_own_has_every_page_in_its_language(
     assert "Alle matching jobs auswählen" in pages[JOBS][2]
 
 
+@pytest.mark.long
 def test_with_unfold_the_pages_are_unfolds_and_have_our_styles(
     shown: Callable[[str], Pages],
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_newcomer_follows_the_page(empty_host: Host) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_it_can_be_left_again(empty_host: Host) -> None:
     """As docs/leaving.md says."""
     empty_host.stop_workers()
@@ -106,7 +107,7 @@ def test_it_can_be_left_again(empty_host: Host) -> None:
     text = 'INSTALLED_APPS += ["django.contrib.postgres", "tailrace.events", "tailrace.jobs"]\n'
     settings.write_text(settings.read_text().replace(text, ""))
     urls = empty_host.work / "shop/urls.py"
-    line = 'urlpatterns += [path("tailrace/", include("tailrace.jobs.urls"))]\n'
+    line = 'urlpatterns += [path("tailrace/", include("tailrace.jobs.platform.pages.urls"))]\n'
     urls.write_text(urls.read_text().replace(line, ""))
     for name in ("handlers", "event_types", "views"):
         (empty_host.work / f"orders/{name}.py").unlink()

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from tests.databases import maintenance
 from tests.host.conftest import Host
-from tests.kit import PATIENCE, empty_broker, wait_until
+from tests.kit import PATIENCE, empty_broker
 from tests.servers.pgbouncer import pgbouncer
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -37,11 +37,10 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     empty_broker()
     worker = host.start_worker("-c", "2", "-n", "all@%h")
     assert host.scenario("post") == [200, 200, 500]
-    wait_until(lambda: host.scenario("state")["announced"] == [1, 1], what="both are announced")
-    jobs = host.scenario("state")["jobs"]
+    jobs = host.until("announced == [1, 1]")["jobs"]
     assert [(name, state) for name, state, *_ in jobs] == [("jobs.announce", "completed")] * 2
     assert host.scenario("from_async_view") == 200
-    wait_until(lambda: len(host.scenario("state")["jobs"]) == 3)
+    host.until("len(jobs) == 3")
     statuses, lines = host.scenario("metrics")
     assert statuses == [401, 401, 401, 200]
     assert any("tick" in line for line in lines), "monitoring sees whether upkeep ticks"
@@ -60,13 +59,14 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
 def test_jobs_of_a_killed_worker_are_done_again_by_another_of_its_name(host: Host) -> None:
     killed = host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
     host.scenario("wait", "60")
-    wait_until(lambda: host.scenario("state")["jobs"][-1][1] == "running")
+    host.until("jobs[-1][1] == 'running'")
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait(PATIENCE)
     host.start_worker("-c", "1", "-n", "one@%h", "-Q", "jobs.wait")
-    wait_until(lambda: host.scenario("state")["jobs"][-1][1:3] == ["running", 2])
+    host.until("jobs[-1][1:3] == ('running', 2)")
 
 
+@pytest.mark.long
 def test_it_works_behind_a_pooler(host: Host) -> None:
     """PgBouncer shares sessions between transactions, so nothing may rely on a session."""
     ours = host.environment
@@ -85,7 +85,7 @@ def test_it_works_behind_a_pooler(host: Host) -> None:
             before = len(host.scenario("state")["announced"])
             host.start_worker("-c", "2", "-n", "pooled@%h")
             assert host.scenario("post") == [200, 200, 500]
-            wait_until(lambda: host.scenario("state")["announced"][before:] == [1, 1])
+            host.until(f"announced[{before}:] == [1, 1]")
         finally:
             host.stop_workers()
             host.environment = ours
@@ -103,7 +103,7 @@ def test_events_and_jobs_are_in_the_database_of_its_models(host: Host) -> None:
         before = len(host.scenario("state")["announced"])
         host.start_worker("-c", "2", "-n", "elsewhere@%h")
         assert host.scenario("post") == [200, 200, 500]
-        wait_until(lambda: host.scenario("state")["announced"][before:] == [1, 1])
+        host.until(f"announced[{before}:] == [1, 1]")
         done = host.manage("tailrace", "verdict")
         assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
         done = host.manage("tailrace", "fsck")

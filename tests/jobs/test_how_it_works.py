@@ -23,7 +23,7 @@ def linked_files(text: str) -> list[str]:
 def traced(env: dict[str, str]) -> dict[str, dict[str, int]]:
     """Return the modules on each way, with their numbers of lines."""
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "trace_job.py", "--in-place", "--json"],
+        [sys.executable, ROOT / "bench" / "trace_job.py", "--in-place", "--json"],
         env=env, timeout=PATIENCE, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -153,9 +153,17 @@ def test_more_lines_than_can_wait_are_left_out_and_not_kept_in_memory() -> None:
     with another_transaction("LOCK TABLE tailrace_jobs_loglines IN ACCESS EXCLUSIVE MODE"):
         job.log("this one waits for the table")
         wait_until(sessions_that_wait)
-        for _ in range(2 * job_log.MAX_WAITING):
-            job.log("quick")
-        assert job_log._writer._state.lines.qsize() == job_log.MAX_WAITING
+
+        def most_that_wait() -> int:
+            most = 0
+            for _ in range(2 * job_log.MAX_WAITING):
+                job.log("quick")
+                most = max(most, job_log._writer._state.lines.qsize())
+            return most
+
+        # Where the machine is busy, the writer meanwhile gives up waiting, and drops what it has.
+        wait_until(lambda: most_that_wait() >= job_log.MAX_WAITING)
+        assert most_that_wait() <= job_log.MAX_WAITING
     job_log.flush(10)
     assert len(log_of(job.id, 1).lines) == job_log.MAX_LINES
 

@@ -1,7 +1,5 @@
 """The API of photos: uploads with and without a picture, and who may see what."""
 
-import subprocess
-import sys
 import threading
 from datetime import timedelta
 from io import BytesIO
@@ -18,6 +16,7 @@ from tailrace.domains.photos.invariants import (
 )
 from tailrace.domains.photos.models import Gathering, Photo, Upload
 from tailrace.events.models import Event
+from tests import forks
 from tests.kit import PATIENCE, ROOT, at_once
 from tests.photos.pictures import (
     BERLIN,
@@ -174,14 +173,14 @@ assert wake.waker.flush(seconds=240)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_uploads_work_without_the_broker(process_env, tmp_path) -> None:
     ann = program("ann")
     path = tmp_path / "a.jpg"
     path.write_bytes(picture(exif(*BERLIN, AT)))
     away = {"BROKER_URL": "redis://127.0.0.1:1/0", "PHOTOS_FOLDER": str(tmp_path / "kept")}
-    done = subprocess.run(
-        [sys.executable, "-c", UPLOAD, ann.text, str(path)],
+    done = forks.run(
+        ["-c", UPLOAD, ann.text, str(path)],
         cwd=ROOT, env=process_env | away, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert "answered 201" in done.stdout, done.stderr

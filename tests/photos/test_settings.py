@@ -1,12 +1,11 @@
 """Wrong settings are named by their variables, and stop a process at its start."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tailrace.domains.photos.settings import PhotosSettings
+from tests import forks
 from tests.kit import ROOT
 
 
@@ -45,9 +44,10 @@ def test_a_lookback_without_a_second_sweep_is_named(monkeypatch: pytest.MonkeyPa
     )
 
 
+@pytest.mark.long
 def test_a_wrong_setting_stops_the_boot_and_an_unknown_one_is_reported() -> None:
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"],
+    done = forks.run(
+        ["manage.py", "check"],
         cwd=ROOT,
         env={**os.environ, "PHOTOS_DISTANCE_METRES": "75", "PHOTOS_MIN_FOR_GATHERING": "1"},
         capture_output=True,
@@ -65,8 +65,8 @@ def test_the_batch_of_the_sweeps_is_the_setting() -> None:
         "from tailrace.domains.photos.invariants import PhotosSweep\n"
         "print(*{sweep.limit for sweep in PhotosSweep.__subclasses__()})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+    done = forks.run(
+        ["-c", code],
         cwd=ROOT,
         env={**os.environ, "PHOTOS_SWEEP_BATCH": "7", "DJANGO_SETTINGS_MODULE": "tests.settings"},
         capture_output=True,

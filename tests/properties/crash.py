@@ -17,6 +17,9 @@ from typing import Any
 import django
 
 BEFORE, AFTER = "before", "after"
+COMMIT, MESSAGE = "COMMIT", "message"
+ALONE = "alone: "
+"""Before the names of statements outside of a transaction."""
 
 
 class Points:
@@ -43,14 +46,15 @@ class Points:
         from kombu import Producer
 
         def statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-            with self.pass_by(sql):
+            alone = "" if context["connection"].in_atomic_block else ALONE
+            with self.pass_by(alone + sql):
                 return execute(sql, params, many, context)
 
         for connection in connections.all():
             connection.execute_wrappers.append(statement)
         for owner, method, name in (
-            (BaseDatabaseWrapper, "_commit", "COMMIT"),
-            (Producer, "publish", "message"),
+            (BaseDatabaseWrapper, "_commit", COMMIT),
+            (Producer, "publish", MESSAGE),
         ):
             setattr(owner, method, self._passing(name, getattr(owner, method)))
 
@@ -89,6 +93,13 @@ def drain_batch(source_id: str) -> None:
     work("test.batch")
 
 
+def drain_flow(source_id: str) -> None:
+    """The parents of a callback: they end, and it becomes pending."""
+    from tailrace.jobs.engine.drain import drain as work
+
+    work("test.work")
+
+
 def tick(source_id: str) -> None:
     """Rescue, schedules, wake-ups."""
     from tailrace.jobs.engine.maintenance.ticking.tick import tick as work
@@ -96,7 +107,7 @@ def tick(source_id: str) -> None:
     work()
 
 
-SCENARIOS = {call.__name__: call for call in (publish, drain, drain_batch, tick)}
+SCENARIOS = {call.__name__: call for call in (publish, drain, drain_batch, drain_flow, tick)}
 
 
 def child(scenario: str, source_id: str, point: str, moment: str, ahead: str) -> None:

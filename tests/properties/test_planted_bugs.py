@@ -67,6 +67,7 @@ class Bug:
     found_by: str
 
 
+DEPENDENTS = "jobs/engine/waking/dependents.py"
 GUARD = "AND {_OWN_CLAIM}"
 BUGS = {
     "settle by id only": Bug(
@@ -151,7 +152,41 @@ BUGS = {
         ),
         "tests/jobs/engine/test_wake.py::test_a_queue_is_woken_by_one_message_after_commit",
     ),
-}
+    "a decision ignores the other parents": Bug(
+        (Change(DEPENDENTS, "_DECIDE", "coalesce(next.parent_id, all_of.unfinished)",
+                "NULL::bigint"),),
+        "tests/jobs/flows/test_races.py"
+        "::test_two_parents_that_end_in_transactions_open_at_once",
+    ),
+    "a parent is not marked when a job waits for it next": Bug(
+        (Change(DEPENDENTS, "release_on_commit", "_mark", "list"),),
+        "tests/jobs/flows/test_races.py"
+        "::test_a_parent_that_ends_while_the_other_one_decides[the older ends last]",
+    ),
+    "a job is skipped when its parent failed": Bug(
+        (Change(DEPENDENTS, "_DECIDE", "broken IS NOT NULL THEN 'cancelled'",
+                "broken IS NOT NULL THEN 'skipped'"),),
+        "tests/jobs/flows/test_faults.py"
+        "::test_a_cancelled_parent_cancels_and_a_retry_of_the_flow_runs_all",
+    ),
+    "the jobs of a paused flow are decided": Bug(
+        (Change(DEPENDENTS, "_DECIDE", " AND NOT {paused}", ""),),
+        "tests/jobs/flows/test_faults.py"
+        "::test_a_paused_flow_decides_nothing_until_it_is_resumed",
+    ),
+    "jobs of a flow are held back after it is resumed": Bug(
+        (Change("jobs/flows/hold.py", "_HOLD", " AND paused_at IS NOT NULL\n"
+                "  FOR SHARE SKIP LOCKED", ""),),
+        "tests/jobs/flows/test_races.py"
+        "::test_a_job_is_not_held_back_when_its_flow_is_resumed_meanwhile",
+    ),
+    "a parent that was replayed is not looked for again": Bug(
+        (Change(DEPENDENTS, "_DECIDE", "coalesce(next.parent_id, all_of.unfinished)",
+                "next.parent_id"),),
+        "tests/jobs/flows/test_faults.py"
+        "::test_a_child_that_was_passed_waits_for_a_replayed_parent",
+    ),
+}  # fmt: skip
 SHORT_FORM = ("settle by id only", "a merge does not lock")
 PLANTED = BUGS if os.environ.get("PLANTED_BUGS") == "all" else {n: BUGS[n] for n in SHORT_FORM}
 

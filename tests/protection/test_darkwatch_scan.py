@@ -23,8 +23,9 @@ from tailrace.domains.protection.services.scanning.payload import SCAN
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.models import Job, Schedule
-from tailrace.subscriptions.plans import status
+from tailrace.jobs.flows.state import status
+from tailrace.jobs.models import Flow, Job, Schedule
+from tailrace.subscriptions.plans import status as plan_status
 from tests.kit import at_once
 from tests.protection.kit import customer, customer_who_watches_all, items_of, scan
 from tests.servers.hibp import HibpService, error, make_breach
@@ -187,10 +188,13 @@ def test_a_big_watchlist_is_scanned_in_parts(hibp, run_jobs, monkeypatch) -> Non
     parts = Job.objects.filter(handler=SCAN).exclude(pk=job.pk).order_by("pk")
     assert [part.result["items"] for part in parts] == [4, 4, 2]
     assert {part.lane for part in parts} == {str(big.pk)}
+    [flow] = Flow.objects.filter(pk__in=parts.values("flow_id"))
+    assert status(flow).counts == {"completed": 3}
     assert sorted(hibp.asked()) == [f"user{number}" for number in range(10)]
     Job.objects.filter(pk=job.pk).update(state="pending", finished_at=None, done_on=None)
     run_jobs(SCAN)
-    assert len(hibp.requests) == 10, "made again, the parts have nothing to look up"
+    assert len(hibp.requests) == 10
+    assert Job.objects.filter(handler=SCAN).count() == 4, "run again, it enqueues no parts again"
 
 
 def test_parts_that_have_not_begun_are_not_doubled(hibp, run_jobs, monkeypatch) -> None:
@@ -225,7 +229,9 @@ def test_an_inactive_item_is_not_looked_up(ann, hibp, run_jobs) -> None:
 
 def test_a_subscription_that_ends_ends_the_scan(ann, hibp, run_jobs) -> None:
     row = ann.plan_subscription
-    hibp.before = lambda request: at_once(1, lambda _: status.cancel([row.pk], reason="enough"))
+    hibp.before = lambda request: at_once(
+        1, lambda _: plan_status.cancel([row.pk], reason="enough")
+    )
     job = scan(ann, run_jobs)
     assert (job.state, len(hibp.requests)) == ("cancelled", 1)
     assert "no longer active" in job.error
@@ -234,7 +240,7 @@ def test_a_subscription_that_ends_ends_the_scan(ann, hibp, run_jobs) -> None:
 
 def test_an_account_without_plan_or_gone_is_not_scanned(ann, hibp, run_jobs) -> None:
     id = ann.pk
-    status.cancel([ann.plan_subscription.pk], reason="enough")
+    plan_status.cancel([ann.plan_subscription.pk], reason="enough")
     assert "no active plan" in scan(ann, run_jobs).error
     ann.delete()
     job = Job.objects.get(pk=enqueue(SCAN, {"account": id}))

@@ -1,5 +1,7 @@
 """What operators see on the overview: late scans, providers, parked removals."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -53,8 +55,8 @@ def test_a_provider_that_is_away_and_parked_removals_are_shown(operator) -> None
     allow(operator, "tailrace_protection.view_alert")
     text = Visitor(operator).text("/")
     assert "hibp open next try in" in text
-    assert "7 0.4 now needs tailrace_jobs.view_job_payload" in text
-    assert "open_data closed 0 3.0 now –" in text
+    assert re.search(r"7 0\.4 (now|\d+ s ago) needs tailrace_jobs.view_job_payload", text)
+    assert re.search(r"open_data closed 0 3\.0 (now|\d+ s ago) –", text)
     assert "1 removal request needs a person" in text
     allow(operator, "tailrace_protection.view_alert", "tailrace_jobs.view_job_payload")
     html = Visitor(User.objects.get(pk=operator.pk)).get("/").content.decode()

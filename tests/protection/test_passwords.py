@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from tailrace.db.query import query
 from tailrace.domains.protection.services.exposures import password_check
 from tailrace.domains.protection.services.providers.pwned_passwords import times_pwned
-from tailrace.jobs.destinations.source_errors import SourceAway
+from tailrace.jobs.destinations.request_errors import Unavailable
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.protection.test_no_ssn_anywhere import all_keys, all_rows
 from tests.servers.hibp import HibpService
@@ -61,7 +61,7 @@ def test_padding_counts_as_no_leak(hibp: HibpService) -> None:
 )
 def test_what_is_no_list_of_hashes_is_no_answer(hibp: HibpService, response: Response) -> None:
     hibp.faults["/range"] = response
-    with pytest.raises(SourceAway):
+    with pytest.raises(Unavailable):
         async_to_sync(times_pwned)(LEAKED)
 
 

@@ -95,6 +95,7 @@ def env(process_env, provider: Provider, soda: SodaServer, smtp: MailServer) -> 
     }
 
 
+@pytest.mark.long
 def test_scans_keep_their_promises(env, provider, soda, smtp, settings, tmp_path: Path) -> None:
     settings.WEBHOOK_ALLOWED_NETWORKS = [LOCAL]
     logs = [tmp_path / "first.log", tmp_path / "second.log"]

@@ -1,7 +1,6 @@
 """The feed of changes: events of one timestamp, by pages, while other processes write."""
 
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 from tailrace.domains.records.depositions.submit import submit
 from tailrace.events.models import Event
+from tests import forks
 from tests.kit import ROOT, wait_for_older_transactions, wait_until
 from tests.records.kit import harvested, source
 from tests.web.program import Program, program
@@ -39,8 +39,8 @@ for _ in range(15):
 @contextmanager
 def writer(name: str, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """Start a process that writes events, once it has written its first."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, name],
+    with forks.Fork(
+        ["-c", WRITER, name],
         cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:

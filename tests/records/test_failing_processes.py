@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -24,6 +22,7 @@ from tailrace.jobs.engine.inserting.insert import insert_jobs
 from tailrace.jobs.engine.inserting.new_job import NewJob
 from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Attempt, Job
+from tests import forks
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker
 from tests.records.kit import draft, source
 from tests.records.test_chain import CHAIN
@@ -170,7 +169,7 @@ def test_what_fails_is_retried_by_its_schedule_and_replayed(
         wait_until(partial(have_ended, failing.filter(pk=first.pk), 1, "completed"))
         assert have_ended(failing.exclude(pk=first.pk), 5, "failed")
         command = ["manage.py", "reindex_records", NAME, "--failed", "--by", "root"]
-        subprocess.run([sys.executable, *command], cwd=ROOT, env=env, check=True)
+        forks.run(command, cwd=ROOT, env=env, check=True)
         wait_until(partial(have_ended, failing, 1, "completed"))
     assert gone.get().state == "failed", "it is of another index"
     assert Effect.objects.filter(note="sound").count() == 3
@@ -206,6 +205,7 @@ def test_of_two_handlers_of_one_event_the_one_that_fails_leaves_the_other_alone(
     assert sorted(effects) == sorted(titles), "each exactly once"
 
 
+@pytest.mark.long
 def test_a_terminated_worker_ends_its_batch_and_claims_nothing_more(
     process_env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -258,6 +258,7 @@ def flood() -> None:
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_the_pipeline_goes_on_when_postgresql_has_crashed(
     process_env: dict[str, str], tmp_path: Path
 ) -> None:

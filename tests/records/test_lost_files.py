@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +15,7 @@ from tailrace.domains.records.depositions.deletion import DELETE_FILES
 from tailrace.domains.records.depositions.receive import SUBMITTED_BY, receive
 from tailrace.domains.records.models import Deposition
 from tailrace.jobs.models import Job
+from tests import forks
 from tests.kit import ROOT, held, wait_until
 from tests.records.kit import metadata
 
@@ -45,10 +44,10 @@ def test_a_process_killed_before_its_deposition_leaves_no_file_for_long(
 ) -> None:
     ana = User.objects.create_user("ana")
     receive(ana, metadata(), [SimpleUploadedFile("kept.csv", b"kept")])
-    command = [sys.executable, "-c", DEPOSIT, str(records_folder)]
+    command = ["-c", DEPOSIT, str(records_folder)]
     # It waits for the lock of the user, behind the files and before the deposition.
     with held("SELECT 1 FROM auth_user FOR UPDATE"):
-        process = subprocess.Popen(command, cwd=ROOT, env=process_env)
+        process = forks.Fork(command, cwd=ROOT, env=process_env)
         wait_until(lambda: len(contents(records_folder)) == 2)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

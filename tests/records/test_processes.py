@@ -24,7 +24,7 @@ from tests.sandbox.indexing.scripted import LEASE, NAME, VARIABLE
 from tests.sandbox.models import Effect
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-COUNT = 1000
+COUNT = 300
 INDEX = CHAIN[-1]
 SECONDS = 10
 """Of a lease, where a worker is killed."""
@@ -112,7 +112,7 @@ def test_the_pipeline_in_five_processes(process_env: dict[str, str], tmp_path: P
         assert min(waits) < 2, "a busy machine may delay one, but not all"
         assert Deposition.objects.count() == len(waits)
 
-        # A thousand records, five processes.
+        # Hundreds of records, five processes.
         submit(harvested(COUNT, source()))
         wait_until(lambda: is_done(COUNT + 3))
         check_effects(COUNT + 3)
@@ -160,6 +160,7 @@ def test_the_pipeline_in_five_processes(process_env: dict[str, str], tmp_path: P
         assert set(Job.objects.values_list("pk", flat=True)) == known
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_in_a_batch_of_a_hundred(
     process_env: dict[str, str], settings: Any, tmp_path: Path, run_jobs: Callable[..., int]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.subscriptions.sample_domain import FIRST, assign_role
 from tests.web.test_permissions import PATTERNS, WHO, World, row_of
 
 METHODS = ("POST", "PUT", "PATCH", "DELETE")
@@ -19,9 +20,16 @@ OF_EVERY_REQUEST = {"django_session", "tailrace_web_apitoken", "tailrace_db_toke
 """Sessions, when a token was used last, and budgets."""
 
 
-@pytest.fixture
-def world(db: None) -> World:
+@pytest.fixture(scope="module")
+def everybody(rows_of_module: None) -> World:
     return World()
+
+
+@pytest.fixture
+def world(db: None, everybody: World) -> World:
+    """The same for all tests of this file: what another test changed is rolled back."""
+    assign_role(FIRST, everybody.people["owner"])  # roles of the sandbox end with each test
+    return everybody
 
 
 @pytest.mark.slow

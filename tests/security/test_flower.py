@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import forks
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers.platform import free_ports
 
@@ -29,8 +29,8 @@ def running_flower(folder: Path) -> Iterator[str]:
     }  # fmt: skip
     words = ["celery", "-A", "tailrace.config", "flower", "--conf=config/servers/flower.py"]
     with (folder / "flower.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words],
+        process = forks.Fork(
+            ["-m", *words],
             cwd=ROOT, env={**os.environ, **variables}, stdout=log, stderr=log,
         )  # fmt: skip
     url = f"http://127.0.0.1:{port}"

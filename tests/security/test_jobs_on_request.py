@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job
-from tailrace.jobs.platform.inspection.details import flow
+from tailrace.jobs.platform.inspection.details import connected
 from tailrace.jobs.platform.requests import request_job as module
 from tailrace.jobs.platform.requests.job_request import JobRequest
 from tailrace.web.platform.personal_data import RequestKeys
@@ -148,20 +148,24 @@ def test_the_digest_of_a_request_is_that_of_all_its_parts() -> None:
     assert request.digest() not in {other.digest() for other in others}
 
 
-def test_a_flow_without_end_was_walked(monkeypatch) -> None:
-    """Of a long chain, a circle and a wide flow no more than the limit is looked at."""
-    monkeypatch.setattr(flow, "MAX_JOBS", 20)
+def test_jobs_connected_without_end_were_walked(monkeypatch) -> None:
+    """Of a long chain, a circle and many dependents no more than the limit is looked at."""
+    monkeypatch.setattr(connected, "MAX_JOBS", 20)
     chain = [Job.objects.create(handler="test.a").pk]
     for _ in range(50):
         chain.append(Job.objects.create(handler="test.a", after_id=chain[-1]).pk)
     ann = operator()
-    assert len(ann.all("/jobs", flow=chain[0])) == len(ann.all("/jobs", flow=chain[50])) == 20
+    assert (
+        len(ann.all("/jobs", connected_with=chain[0]))
+        == len(ann.all("/jobs", connected_with=chain[50]))
+        == 20
+    )
     Job.objects.filter(pk=chain[0]).update(after=chain[4])
-    assert len(ann.all("/jobs", flow=chain[2])) == 20
+    assert len(ann.all("/jobs", connected_with=chain[2])) == 20
     Job.objects.bulk_create(Job(handler="test.a", after_id=chain[50]) for _ in range(50))
-    assert len(ann.all("/jobs", flow=chain[50])) == 20
-    problem(ann.get("/jobs", flow="1 OR 1=1"), 422, "invalid")
-    problem(ann.get("/jobs", flow=2**63), 422, "invalid")
+    assert len(ann.all("/jobs", connected_with=chain[50])) == 20
+    problem(ann.get("/jobs", connected_with="1 OR 1=1"), 422, "invalid")
+    problem(ann.get("/jobs", connected_with=2**63), 422, "invalid")
 
 
 def test_hidden_jobs_were_read(settings) -> None:
@@ -176,7 +180,7 @@ def test_hidden_jobs_were_read(settings) -> None:
         result={"treasure": 1},
     )  # fmt: skip
     for answer in (
-        ann.get(f"/jobs/{job.pk}"), ann.get("/jobs"), ann.get("/jobs", flow=job.pk),
+        ann.get(f"/jobs/{job.pk}"), ann.get("/jobs"), ann.get("/jobs", connected_with=job.pk),
         ann.post("/jobs/replay", {"handler": job.handler, "dry_run": True}),
     ):  # fmt: skip
         assert answer.status_code == 200

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Set
@@ -18,6 +16,7 @@ from tailrace.domains.photos.models import Photo
 from tailrace.domains.photos.uploads.pictures import picture as picture_module
 from tailrace.domains.photos.uploads.pictures.decoder import InvalidPicture
 from tailrace.domains.photos.uploads.pictures.picture import DecoderBusy, read_picture
+from tests import forks
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.pictures import BERLIN, exif, picture, recent, utc
 from tests.photos.test_api import send
@@ -167,8 +166,8 @@ def test_a_killed_web_process_left_its_decoders_running(tmp_path) -> None:
         "from tailrace.domains.photos.uploads.pictures.picture import read_picture\n"
         "read_picture(open(sys.argv[1], 'rb'), datetime.UTC, 1)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "slow.jpg")],
+    with forks.Fork(
+        ["-c", code, str(tmp_path / "slow.jpg")],
         cwd=ROOT,
         env={**os.environ, "PHOTOS_DECODE_SECONDS": "100"},
     ) as web:

@@ -4,8 +4,6 @@ import os
 import pwd
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 from tailrace.config.devserver import embedded
 from tailrace.environment import private_files
+from tests import forks
 from tests.config.test_embedded import leave, start_user
 from tests.kit import ROOT
 
@@ -73,7 +72,6 @@ def _own(sockets: Path) -> dict:
 
 
 BOOT = """
-import sys
 from tailrace.config.startup import boot
 boot.start("created")
 import django; django.setup()
@@ -91,8 +89,8 @@ def test_what_a_process_writes_is_private(var: Path) -> None:
     variables = {"TAILRACE_VAR": str(own), "DATABASE_URL": "", "BROKER_URL": ""}
     variables |= {"DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", BOOT],
+        done = forks.run(
+            ["-c", BOOT],
             cwd=ROOT,
             env={**os.environ, **variables},
             capture_output=True,

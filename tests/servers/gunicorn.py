@@ -4,13 +4,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
+from tests import forks
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers.platform import free_ports
 
@@ -57,8 +57,8 @@ def web_server(
     (port,), log = free_ports(1), folder / "web.log"
     words = command or ("gunicorn", "--config", "config/servers/gunicorn.py", app)
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *(word.format(port=port) for word in words)],
+        process = forks.Fork(
+            ["-m", *(word.format(port=port) for word in words)],
             cwd=ROOT,
             env={**os.environ, "WEB_PORT": str(port), "LOG_FORMAT": "json", **variables},
             stdout=output,

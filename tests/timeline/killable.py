@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests import forks
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -68,8 +70,8 @@ class Killable:
 @contextmanager
 def killable(env: dict[str, str]) -> Iterator[Killable]:
     """Start the program with this environment, and kill it and its children at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.timeline.killable"],
+    process = forks.Fork(
+        ["-m", "tests.timeline.killable"],
         cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip

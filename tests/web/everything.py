@@ -13,6 +13,7 @@ from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.channels.webhook.history import recovery
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Block, Delivery, Endpoint, InboxItem
+from tests.jobs.admin.flows import chain
 from tests.owned_objects import of_all_domains
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 from tests.web.jobs.requesting import OPERATOR
@@ -20,7 +21,8 @@ from tests.web.program import Program, program
 
 MAY = (
     "tailrace_events.view_event", "tailrace_events.add_event", "tailrace_events.view_payload",
-    "tailrace_subscriptions.view_notification", *OPERATOR,
+    "tailrace_subscriptions.view_notification", "tailrace_jobs.view_flow",
+    "tailrace_jobs.change_flow_state", *OPERATOR,
 )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ def something_of_each(user: User) -> dict[str, int]:
     return {
         "events": event.id,
         "jobs": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
+        "flows": chain(2).pk,
         "subscriptions": subscribe(user=user).pk,
         "blocks": Block.objects.create(user=user, blocked=person("bob")).pk,
         "inbox": InboxItem.objects.get(user=user).pk,

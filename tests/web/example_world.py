@@ -5,7 +5,8 @@ from typing import Any
 from tailrace.db.query import database_now
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.maintenance import sync_declared
-from tailrace.jobs.models import Job
+from tailrace.jobs.flows import NewFlow
+from tailrace.jobs.models import Flow, Job
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
 from tailrace.subscriptions.channels.rss.feeds import make_feed
@@ -53,6 +54,9 @@ def _something_of_each(ann: Program) -> dict[str, Any]:
     return {
         "events": event.id,
         "jobs": failed,
+        "flows": _flow(),
+        "operations_resume_flow": _flow(paused_by="ann", paused_at=database_now()),
+        "operations_retry_flow": _flow("cancelled"),
         "operations_cancel_job": _job("pending"),
         "operations_reschedule_job": _job("pending"),
         "operations_retry_job": _job("pending", due_at="2026-12-24T18:00:00Z"),
@@ -67,6 +71,18 @@ def _something_of_each(ann: Program) -> dict[str, Any]:
         "recoveries": recovery.start(endpoint, "failed", database_now(), user),
         **of_all_domains(user),
     }
+
+
+def _flow(state: str = "pending", **fields: Any) -> int:
+    flow = NewFlow("refresh devel/hello")
+    flow.chain([("builds.update_backend_infos", REFRESH)] * 2)
+    id = flow.enqueue()
+    if fields:
+        Flow.objects.filter(pk=id).update(**fields)
+    now = database_now()
+    first = Job.objects.filter(flow_id=id, state="pending")
+    first.update(state=state, started_at=now, finished_at=now if state == "cancelled" else None)
+    return id
 
 
 def _job(state: str, **fields: Any) -> int:

@@ -2,7 +2,6 @@
 
 import io
 import subprocess
-import sys
 import time
 from typing import Any
 
@@ -14,6 +13,7 @@ from tailrace.domains.builds.backends.import_all import MAX_FAILURES_IN_ROW
 from tailrace.domains.builds.models import Package, Project, RoleHolder
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.models import Breaker
+from tests import forks
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers import backend as servers
 
@@ -72,8 +72,8 @@ def test_what_was_read_before_a_time_is_read_again(backend: servers.TestBackend)
 def test_a_run_that_was_killed_continues_where_it_was(
     backend: servers.TestBackend, process_env: dict[str, str]
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "manage.py", "import_backend", "main", "--per-second", "20"],
+    process = forks.Fork(
+        ["manage.py", "import_backend", "main", "--per-second", "20"],
         env=process_env | {"OBS_BACKEND_URL": f"main={backend.url}"}, cwd=ROOT,
         stdout=subprocess.DEVNULL,
     )  # fmt: skip

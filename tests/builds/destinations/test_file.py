@@ -2,7 +2,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from tailrace.domains.builds.destinations.base import Misconfigured, Unavailable
 from tailrace.domains.builds.destinations.file import FileBus
 from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tests import forks
 from tests.builds.destinations.kit import messages
 
 
@@ -88,8 +88,7 @@ def test_processes_that_write_at_once_mix_no_lines(tmp_path: Path) -> None:
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     setup = "import django; django.setup()\n" + WRITER
     writers = [
-        subprocess.Popen([sys.executable, "-c", setup, str(path), str(start)], env=env)
-        for start in (1000, 2000, 3000)
+        forks.Fork(["-c", setup, str(path), str(start)], env=env) for start in (1000, 2000, 3000)
     ]
     assert [writer.wait(300) for writer in writers] == [0, 0, 0]
     ids = [line["id"] for line in lines(path)]

@@ -128,14 +128,15 @@ def test_a_long_outage_uses_up_no_attempts(settings, run_jobs: Callable, clock) 
     assert max(job.attempt for job in jobs_of(events)) <= 2
 
 
-def test_a_long_outage_costs_few_claims(settings, run_jobs: Callable, clock) -> None:
+@pytest.mark.parametrize(("hours", "most"), [(2, 8), pytest.param(8, 20, marks=pytest.mark.long)])
+def test_a_long_outage_costs_few_claims(hours, most, settings, run_jobs: Callable, clock) -> None:
     settings.BUS_BACKENDS = {"hook": f"http://127.0.0.1:{closed_port()}/"}
     events = commits(200)
-    for _ in range(8 * 12):  # eight hours in steps of five minutes
+    for _ in range(hours * 12):  # in steps of five minutes
         run_jobs(NOTIFY)
         clock.step(300)
     claims = [job.claim_no for job in jobs_of(events)]
-    assert sum(claims) / len(claims) < 20
+    assert sum(claims) / len(claims) < most
     with serving() as server:
         settings.BUS_BACKENDS = {"hook": server.url}
         clock.step(1200)

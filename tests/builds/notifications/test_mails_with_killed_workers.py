@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.slow,
 ]
 LOGINS = ("alice", "bob", "carol", "dave", "erin", "root")
-KILLS = 4
 
 
 @pytest.fixture
@@ -80,8 +79,17 @@ def kill_while_sending(env: dict[str, str], server: MailServer, log: Path) -> No
     rescue.rescue()
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_each_mail_is_sent_once_though_workers_are_killed(
-    backend, poll: Callable, run_jobs: Callable, clock, users, settings, process_env, tmp_path
+    kills: int,
+    backend,
+    poll: Callable,
+    run_jobs: Callable,
+    clock,
+    users,
+    settings,
+    process_env,
+    tmp_path,
 ) -> None:
     settings.MAIL_BURST = 1000
     settings.OBS_LOG_TAIL_BYTES = 0  # no worker here fetches logs
@@ -103,7 +111,7 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
     with mail_server() as server:
         env = process_env | {"EMAIL_URL": server.url, "OBS_LOG_TAIL_BYTES": "0"}
         server.seconds_after_data = 0.02
-        for number in range(KILLS):
+        for number in range(kills):
             kill_while_sending(env, server, tmp_path / f"worker{number}.log")
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port

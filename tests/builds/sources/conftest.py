@@ -1,11 +1,11 @@
 """Another process that reads the log, for tests that kill it."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests import forks
 from tests.kit import PATIENCE, ROOT
 from tests.servers.backend import TestBackend
 
@@ -32,7 +32,7 @@ def another_process(
     def start(**variables: str) -> subprocess.Popen[bytes]:
         env = process_env | {"OBS_BACKEND_URL": f"main={backend.url}", "OBS_TIMEOUT_SECONDS": "20"}
         env |= {"OBS_START": "oldest", "OBS_PAST": "notify", **variables}
-        started.append(subprocess.Popen([sys.executable, "-c", READ_ALONE], env=env, cwd=ROOT))
+        started.append(forks.Fork(["-c", READ_ALONE], env=env, cwd=ROOT))
         return started[-1]
 
     yield start

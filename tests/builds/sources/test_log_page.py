@@ -15,6 +15,7 @@ from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage, Pa
 from tailrace.domains.builds.sources.page_parser import PageParser
 from tailrace.domains.builds.sources.record import record, to_event
 from tailrace.events.models import Event
+from tests.examples import few_and_many
 
 OBS = Path(__file__).parents[2] / "data" / "obs"
 fresh = count()
@@ -180,10 +181,12 @@ def test_any_bytes_are_a_page_or_bad_page(body):
 
 
 @pytest.mark.django_db
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+@few_and_many(
+    settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None),
+    few=40,
+    many=150,
+    items=st.lists(entries, max_size=5),
 )
-@given(st.lists(entries, max_size=5))
 def test_each_entry_of_any_page_is_recorded(items):
     body = json.dumps({"next": len(items) + 1, "notification": items}).encode()
     page = parse(body, 1)

@@ -37,6 +37,7 @@ from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs import models
 from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.flows import NewFlow
 from tailrace.jobs.handler import Every, Handler, Permanent
 from tailrace.jobs.testing import run_owed
 
@@ -78,7 +79,7 @@ if VARIANT == "own":
     register(site)
 if VARIANT in ("own", "none"):
     urls = ModuleType("urls")
-    urls.urlpatterns = [path("tailrace/", include("tailrace.jobs.urls"))]
+    urls.urlpatterns = [path("tailrace/", include("tailrace.jobs.platform.pages.urls"))]
     if VARIANT == "own":
         urls.urlpatterns += [path("admin/", site.urls)]
     project_urls, sys.modules["urls"] = "urls", urls
@@ -108,6 +109,13 @@ def add_rows(user):
     models.LogLines.objects.create(
         job=running, claim_no=1, first=1, last=1, lines=[[1, now.isoformat(), "asks the people"]]
     )
+    flow = NewFlow("tell everybody about the bakers of the old town", deadline=timedelta(hours=1))
+    stage = flow.add("jobs.remind", {"vacancy": 1}, name="look them up")
+    tell = flow.group("jobs.remind", [{"vacancy": 2}] * 30, name="tell", after=stage)
+    both = [flow.add("jobs.remind", {"vacancy": n}, name=f"sum {n}", after=tell) for n in (3, 4)]
+    flow.add("jobs.tidy", after_failure=both, name="undo")
+    flow.add("jobs.tidy", after_end=[stage, *both], name="tidy up")
+    flow.enqueue()
     mine = models.Schedule.objects.create(
         name="remind each morning", handler="jobs.remind", payload={"vacancy": 1},
         cron="0 7 * * *", owner=user.get_username(), next_run_at=now + timedelta(hours=5),
@@ -156,7 +164,7 @@ def pages(client):
     yield get("/admin/")
     shown = {
         model: [str(row.pk) for row in getattr(models, model).objects.order_by("pk")[:12]]
-        for model in ("Job", "Queue", "FailureGroup", "Schedule", "Slot", "SweepRun", "Breaker")
+        for model in ("Job", "Flow", "Queue", "FailureGroup", "Schedule", "Slot", "SweepRun", "Breaker")
     }
     for model, keys in shown.items():
         yield get(f"/admin/tailrace_jobs/{model.lower()}/")
@@ -167,6 +175,7 @@ def pages(client):
     yield get("/admin/tailrace_events/event/")
     for event in Event.objects.all():
         yield get(f"/admin/tailrace_events/event/{event.pk}/change/")
+    yield get(f"/admin/tailrace_jobs/flow/{shown['Flow'][0]}/replay/")
     yield get("/admin/tailrace_jobs/job/?q=jobs.remind+state:failed")
     yield get("/admin/tailrace_jobs/job/?state=running&lane=none")
     yield get("/admin/tailrace_jobs/schedule/add/")

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -76,6 +77,15 @@ def metrics():
 def state():
     jobs = OwedJob.objects.order_by("id").values_list("handler", "state", "claim_no", "result")
     return {"jobs": list(jobs), "announced": list(Job.objects.values_list("announced", flat=True))}
+
+
+def until():
+    """The state once the first word is true of it; the second one is how long to wait."""
+    end = time.monotonic() + float(sys.argv[3])
+    while not eval(sys.argv[2], {}, found := state()):
+        assert time.monotonic() < end, f"never {sys.argv[2]}: {found}"
+        time.sleep(0.05)
+    return found
 
 
 def wrong():

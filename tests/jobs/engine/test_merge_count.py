@@ -1,7 +1,5 @@
 """What a merge costs its publisher: the count is written by a thread, for many merges together."""
 
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from tailrace.jobs.engine.inserting import merging
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
+from tests import forks
 from tests.kit import ROOT, at_once, wait_until
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -56,8 +55,8 @@ def test_a_process_that_merges_and_ends_has_counted(process_env) -> None:
         "from tailrace.jobs.enqueue import enqueue;"
         "[enqueue('test.work', {}, unique_key='k') for _ in range(3)]"
     )
-    subprocess.run(
-        [sys.executable, "-c", code],
+    forks.run(
+        ["-c", code],
         cwd=ROOT, env=process_env | {"DJANGO_SETTINGS_MODULE": "tests.settings"},
         check=True, timeout=300,
     )  # fmt: skip

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from tailrace.events.models import Event
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.net import tracing
+from tests import forks
 from tests.kit import PATIENCE, ROOT, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Waiting, Working
 from tests.servers.otlp import ReceivedSpan, SpanReceiver, span_receiver
@@ -47,8 +46,8 @@ def publish(env: dict[str, str], **variables: str) -> tuple[float, list[str], fl
     """Publish two events in a process of its own; return the seconds it took, what of
     OpenTelemetry the process had loaded, and the seconds that its end took."""
     settings = {"DJANGO_SETTINGS_MODULE": "tests.settings"}
-    done = subprocess.run(
-        [sys.executable, "-c", PUBLISH.replace("TAG", SECRET)],
+    done = forks.run(
+        ["-c", PUBLISH.replace("TAG", SECRET)],
         cwd=ROOT, env=env | settings | variables,
         capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
@@ -158,8 +157,8 @@ def test_a_forked_child_has_an_exporter_of_its_own(process_env, receiver: SpanRe
         "tracing.shut_down();"
         "os._exit(0) if not child else os.wait()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, timeout=PATIENCE,
+    done = forks.run(
+        ["-c", code], cwd=ROOT, timeout=PATIENCE,
         env=os.environ | receiver.environment(OTEL_BSP_SCHEDULE_DELAY="60000"),
     )  # fmt: skip
     assert done.returncode == 0

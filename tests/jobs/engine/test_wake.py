@@ -1,19 +1,21 @@
 """One message per queue with new work, after commit; no wake-up is missed."""
 
 import subprocess
-import sys
 import threading
 
 import pytest
 from celery import current_app
+from celery.signals import before_task_publish
 from django.db import connection, transaction
 
 from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs import tasks
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Job, Queue, QueueActivity
+from tests import forks
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -47,6 +49,21 @@ def test_a_message_expires_by_nobodys_clock() -> None:
     assert message.headers["task"] == "test.work"
     assert message.headers["expires"] is None
     assert "expiration" not in message.properties
+
+
+def test_a_message_is_no_task_of_the_project_to_its_receivers() -> None:
+    senders: list[str] = []
+
+    def note_sender(sender: str, **kwargs: object) -> None:
+        senders.append(sender)
+
+    before_task_publish.connect(note_sender)
+    try:
+        enqueue(Working)
+    finally:
+        before_task_publish.disconnect(note_sender)
+    assert broker_length("test.work") == 1
+    assert senders == []
 
 
 def test_a_queue_that_is_awake_gets_no_second_message() -> None:
@@ -85,6 +102,34 @@ def test_a_rolled_back_inner_block_keeps_the_outer_wake_ups() -> None:
             enqueue(Working)
             transaction.set_rollback(True)
         enqueue(Working)
+    assert broker_length("test.work") == 1
+
+
+def test_a_drain_claims_what_it_releases_without_a_message(ten_to_a_claim) -> None:
+    last = enqueue(Working)
+    for _ in range(3):
+        last = enqueue(Working, after=last)
+    empty_broker()
+    QueueActivity.objects.update(awake=False)
+    assert drain("test.work") == 4
+    assert broker_length("test.work") == 0
+
+
+def test_a_drain_that_ends_by_an_error_wakes_the_queue_of_what_it_releases(
+    scripted, ten_to_a_claim
+) -> None:
+    def exit_at_the_second(job) -> None:
+        if job.id == jobs[1]:
+            raise KeyboardInterrupt
+
+    jobs = [enqueue(Working) for _ in range(2)]
+    released = enqueue(Working, after=jobs[0])
+    scripted("test.work", exit_at_the_second)
+    empty_broker()
+    QueueActivity.objects.update(awake=False)
+    with pytest.raises(KeyboardInterrupt):
+        drain("test.work")
+    assert Job.objects.get(pk=released).state == "pending"
     assert broker_length("test.work") == 1
 
 
@@ -134,10 +179,16 @@ assert wake.waker.flush(seconds=100)
 """
 
 
-@pytest.mark.parametrize("broker", ["redis://127.0.0.1:1/0", "amqp://guest:guest@127.0.0.1:1//"])
+@pytest.mark.parametrize(
+    "broker",
+    [
+        "redis://127.0.0.1:1/0",
+        pytest.param("amqp://guest:guest@127.0.0.1:1//", marks=pytest.mark.long),
+    ],
+)
 def test_a_missing_broker_neither_fails_nor_delays_publish(process_env, broker) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PUBLISH],
+    done = forks.run(
+        ["-c", PUBLISH],
         cwd=ROOT,
         env=process_env | {"BROKER_URL": broker},
         capture_output=True,
@@ -169,8 +220,8 @@ assert wake.send(["test.silence"]) == 1
 def test_a_silent_broker_delays_a_publisher_by_seconds(process_env) -> None:
     with rabbit.exchange() as there:
         wire = rabbit.Wire(cut_after=10**9)
-        process = subprocess.Popen(
-            [sys.executable, "-c", FALL_SILENT], cwd=ROOT, text=True,
+        process = forks.Fork(
+            ["-c", FALL_SILENT], cwd=ROOT, text=True,
             env=process_env | {"BROKER_URL": wire.url},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -235,3 +286,15 @@ def test_a_queue_without_due_work_is_not_woken(clock) -> None:
     assert tick.wake_due() == []
     clock.step(61)
     assert tick.wake_due() == ["test.work"]
+
+
+def test_a_worker_with_older_code_leaves_the_jobs_to_others_for_seconds(clock) -> None:
+    """As in a deploy: the handlers of Celery tasks share the queues of the project."""
+    name = "test.newer"
+    Queue.objects.create(name=name)
+    QueueActivity.objects.create(name=name, slice=0, awake=False, tokens=0)
+    Job.objects.create(handler=name, state="pending")
+    for _ in range(6):
+        assert tick.wake_due() == [name], "a message, which an old worker takes"
+        assert tasks.work_off(name) == 0
+        clock.step(tick.RESEND_SECONDS + 1)

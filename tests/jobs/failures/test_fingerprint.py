@@ -55,9 +55,9 @@ def test_words_stay(one: str, other: str) -> None:
     ids=range(11),
 )  # fmt: skip
 def test_no_message_takes_long(text: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert len(normalised(text)) <= 300
-    assert time.process_time() - began < 0.1
+    assert time.thread_time() - began < 2
 
 
 def test_handler_class_frame_and_message_make_a_group() -> None:

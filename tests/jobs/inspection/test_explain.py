@@ -116,6 +116,15 @@ def test_the_rate_limit_shows_when_the_next_may_start() -> None:
     )
 
 
+def test_the_rate_limit_of_a_handler_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(Working, "rate_limit", 0.25)
+    later = events_clock.now() + timedelta(hours=1)
+    change_queue("test.work", tokens=0, tokens_at=later)
+    assert words(enqueue(Working), "rate_limit") == (
+        "The rate limit of test.work is 0.25 jobs per second; the next job may start in 4.0 s."
+    )
+
+
 def test_its_lane_is_busy_and_keeps_its_order(clock, run_jobs) -> None:
     head, second, third = (enqueue(Ordered, lane="home:alice") for _ in range(3))
     (running,) = claimed("test.ordered")

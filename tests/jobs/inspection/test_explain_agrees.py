@@ -18,15 +18,16 @@ from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.explain.next_claim import Claimable, claim_status
+from tests.examples import few_and_many
 from tests.kit import change_queue, claimed
 
 pytestmark = pytest.mark.django_db
 
 GONE = "test.gone"
 LANES = "abc"
+FEW, MANY = 25, 120
 AGREED = settings(
     deadline=None,
-    max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -138,8 +139,7 @@ def taken_from_anywhere(name: str) -> tuple[set[int], set[int]]:
     return set.intersection(*rounds), set.union(*rounds)
 
 
-@AGREED
-@given(case=cases(["test.work", "test.batch"]))
+@few_and_many(AGREED, FEW, MANY, case=cases(["test.work", "test.batch"]))
 def test_a_plain_claim_takes_what_is_in_the_next_claim(case: Case) -> None:
     with arranged(case) as ids:
         explained_jobs = explained(case, ids, "next_claim")
@@ -147,8 +147,7 @@ def test_a_plain_claim_takes_what_is_in_the_next_claim(case: Case) -> None:
         assert not explained_jobs[Claimable.DEPENDS_ON_LANE]
 
 
-@AGREED
-@given(case=cases(["test.work", "test.batch"]))
+@few_and_many(AGREED, FEW, MANY, case=cases(["test.work", "test.batch"]))
 def test_plain_claims_in_all_take_exactly_what_is_ready(case: Case) -> None:
     with arranged(case) as ids:
         explained_jobs = explained(case, ids, "ready")
@@ -158,8 +157,7 @@ def test_plain_claims_in_all_take_exactly_what_is_ready(case: Case) -> None:
         assert explained_jobs[Claimable.YES] == mine
 
 
-@AGREED
-@given(case=cases(["test.fair", "test.ordered"], isolates=False))
+@few_and_many(AGREED, FEW, MANY, case=cases(["test.fair", "test.ordered"], isolates=False))
 def test_a_lane_claim_takes_what_is_in_the_next_claim(case: Case) -> None:
     with arranged(case) as ids:
         explained_jobs = explained(case, ids, "next_claim")
@@ -170,8 +168,7 @@ def test_a_lane_claim_takes_what_is_in_the_next_claim(case: Case) -> None:
         )
 
 
-@AGREED
-@given(case=cases(["test.fair", "test.ordered"]))
+@few_and_many(AGREED, FEW, MANY, case=cases(["test.fair", "test.ordered"]))
 def test_a_lane_claim_is_predicted_beside_isolated_jobs(case: Case) -> None:
     with arranged(case) as ids:
         explained_jobs = explained(case, ids, "next_claim")
@@ -180,9 +177,8 @@ def test_a_lane_claim_is_predicted_beside_isolated_jobs(case: Case) -> None:
         assert not explained_jobs[Claimable.NO] & sometimes
 
 
+@few_and_many(AGREED, FEW, MANY, draws=st.data())
 @pytest.mark.parametrize("handler", ["test.work", "test.fair", "test.ordered"])
-@AGREED
-@given(draws=st.data())
 def test_a_claim_without_batch_limit_takes_what_is_ready(
     draws: st.DataObject, handler: str
 ) -> None:

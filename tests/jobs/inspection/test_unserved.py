@@ -7,10 +7,11 @@ import pytest
 
 from tailrace.db import clock as database_clock
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.models import Job, Pulse, Queue, Throughput
+from tailrace.jobs.models import Job, Pulse, Queue, QueueActivity, Throughput
 from tailrace.jobs.platform.inspection.queues.unserved import unserved
 from tests.jobs import operators
 from tests.kit import change_queue
+from tests.sandbox.handlers import Working
 
 pytestmark = pytest.mark.django_db
 
@@ -122,6 +123,18 @@ def test_a_queue_that_waits_for_its_rate_is_not_listed() -> None:
     assert reasons() == {}
     change_queue("test.work", tokens=1)
     assert list(reasons()) == ["test.work"]
+
+
+def test_a_queue_that_waits_for_the_rate_of_its_handler_is_not_listed(monkeypatch) -> None:
+    due(7200)
+    change_queue("test.work", tokens=0, tokens_at=ago(60))
+    assert list(reasons()) == ["test.work"]
+    monkeypatch.setattr(Working, "rate_limit", 0.001)
+    assert reasons() == {}
+    Queue.objects.create(name="test.work@other")
+    QueueActivity.objects.create(name="test.work@other", slice=0, awake=False, tokens=0)
+    due(7200, "test.work@other")
+    assert reasons() == {}, "nor calls of a task that are routed elsewhere"
 
 
 def test_a_lane_that_waits_for_a_retry_is_not_listed() -> None:

@@ -14,7 +14,9 @@ from tailrace.events.management.subcommands import call_subcommand
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.models import Attempt, Job, Queue, Schedule, Slot
+from tailrace.jobs.flows import NewFlow
+from tailrace.jobs.flows.operations import pause_flow
+from tailrace.jobs.models import Attempt, Flow, Job, Queue, Schedule, Slot
 from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Other, Working
@@ -88,6 +90,40 @@ def attempt(job: int, claim_no: int) -> int:
 def jobs_in_circle() -> int:
     first = waiting_job(None)
     return change(first, after_id=waiting_job(first))
+
+
+def new_flow(**options: Any) -> NewFlow:
+    """Enqueue a flow of two jobs and a callback after both."""
+    flow = NewFlow("broken", **options)
+    flow.add(Other, after=[flow.add(Working), flow.add(Working)], name="callback")
+    flow.enqueue()
+    return flow
+
+
+def overdue_flow() -> int:
+    flow = new_flow(deadline=timedelta(hours=1))
+    assert Flow.objects.filter(pk=flow.id).update(deadline_at=ago(60))
+    return Flow.objects.get().pk
+
+
+def job_of_paused_flow() -> int:
+    flow = new_flow()
+    pause_flow(Flow.objects.get(), "me")
+    return change(flow.jobs["work"].id, state="pending")
+
+
+def job_without_flow() -> int:
+    return change(enqueue(Working), flow_id=10**9, flow_name="stray")
+
+
+def callback_twice() -> int:
+    id = new_flow().id
+    change(enqueue(Other), flow_id=id, flow_name="callback")
+    return Flow.objects.get().pk
+
+
+def waiting_for_stranger() -> int:
+    return change(new_flow().jobs["callback"].id, after_id=enqueue(Working))
 
 
 def event_without_jobs() -> list[Any]:
@@ -208,6 +244,11 @@ CASES = {
     "jobs.waits_for_missing": Case(lambda: waiting_for_missing_job()),
     "jobs.waits_for_nothing": Case(lambda: waiting_job(None), repaired=False),
     "jobs.waits_in_circle": Case(jobs_in_circle, repaired=False),
+    "flows.deadline_passed": Case(overdue_flow),
+    "flows.job_of_paused_flow": Case(job_of_paused_flow),
+    "flows.job_without_flow": Case(job_without_flow, repaired=False),
+    "flows.job_twice": Case(callback_twice, repaired=False),
+    "flows.waits_for_stranger": Case(waiting_for_stranger, repaired=False),
     "attempts.job_missing": Case(lambda: attempt(10**9, 1)),
     "attempts.claim_to_come": Case(lambda: attempt(change(enqueue(Working)), 3)),
     "queues.missing": Case(missing_queue),

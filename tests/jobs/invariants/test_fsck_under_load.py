@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
@@ -21,6 +19,7 @@ from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
 from tailrace.jobs.platform.invariants import events
+from tests import forks
 from tests.kit import ROOT, empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Poison, Working
@@ -69,9 +68,7 @@ def findings() -> dict[str, object]:
 
 def test_an_unreachable_database_is_reported_once(process_env: dict[str, str]) -> None:
     nowhere = process_env | {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "fsck"], cwd=ROOT, env=nowhere, capture_output=True, text=True
-    )
+    done = forks.run(["manage.py", "fsck"], cwd=ROOT, env=nowhere, capture_output=True, text=True)
     assert done.returncode == 1
     assert "CommandError: the database cannot be reached: " in done.stderr
     assert "checks:" not in done.stdout

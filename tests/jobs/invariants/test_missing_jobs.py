@@ -12,7 +12,7 @@ from tailrace.jobs.models import Job, SweepRun
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
     at_once,
-    wait_for_older_transactions,
+    end_older_transactions,
     wait_until,
 )
 from tests.sandbox.event_types import Happened
@@ -34,7 +34,7 @@ def test_a_handler_deployed_later_gets_the_events_of_its_window(clock, monkeypat
     too_old = old_events(3, clock)
     clock.step(7200)
     ids = old_events(5, clock)
-    wait_for_older_transactions()
+    end_older_transactions()
     monkeypatch.setattr(Log, "backfill", 3600)
     run = check("jobs.events_have_their_jobs")
     assert (run.outcome, run.found, run.repaired) == ("checked", 1, 5)
@@ -48,7 +48,7 @@ def test_a_handler_deployed_later_gets_the_events_of_its_window(clock, monkeypat
 def test_backfill_makes_only_the_jobs_that_lack(clock, monkeypatch) -> None:
     ids = old_events(4, clock)
     enqueue(Log, event_id=ids[0])
-    wait_for_older_transactions()
+    end_older_transactions()
     monkeypatch.setattr(Log, "backfill", 3600)
     check("jobs.events_have_their_jobs")
     assert Job.objects.filter(handler="test.log").count() == 4
@@ -57,7 +57,7 @@ def test_backfill_makes_only_the_jobs_that_lack(clock, monkeypatch) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_events_that_have_their_jobs_are_no_violation(clock, monkeypatch) -> None:
     publish([NewEvent(Happened) for _ in range(3)])
-    wait_for_older_transactions()
+    end_older_transactions()
     monkeypatch.setattr(Log, "backfill", 3600)
     repaired("jobs.events_have_their_jobs", 0)
     Job.objects.filter(handler="test.log").delete()
@@ -67,7 +67,7 @@ def test_events_that_have_their_jobs_are_no_violation(clock, monkeypatch) -> Non
 @pytest.mark.django_db(transaction=True)
 def test_events_that_a_handler_does_not_want_are_none(clock, monkeypatch) -> None:
     old_events(3, clock)
-    wait_for_older_transactions()
+    end_older_transactions()
     monkeypatch.setattr(Log, "backfill", 3600)
     monkeypatch.setattr(Log, "wants", lambda *_: False)
     repaired("jobs.events_have_their_jobs", 0)
@@ -85,7 +85,7 @@ def test_many_sweeps_at_once_repair_once(clock) -> None:
     Event.objects.filter(pk__in=[event.id for event in old]).update(
         recorded_at=clock.now() - timedelta(minutes=5)
     )
-    wait_for_older_transactions()
+    end_older_transactions()
     Log.backfill = 3600
     try:
         at_once(4, lambda _: sweep.sweep(CORE))

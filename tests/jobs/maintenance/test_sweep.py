@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import sys
 import threading
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from tailrace.jobs.engine.maintenance.sweeping import sweep
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job, QueueActivity, SweepRun
 from tailrace.jobs.runtime.invariant import Invariant
+from tests import forks
 from tests.jobs.invariants.sweeping import CORE
 from tests.kit import (
     PATIENCE,
@@ -182,8 +182,8 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
             "from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep;"
             "sweep(['queues.asleep'])"
         )
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "shell", "--no-imports", "-c", code],
+        process = forks.Fork(
+            ["manage.py", "shell", "--no-imports", "-c", code],
             cwd=ROOT,
             env=process_env | {"BROKER_URL": url, "JOBS_WAKE": "inline"},
             stdout=subprocess.DEVNULL,

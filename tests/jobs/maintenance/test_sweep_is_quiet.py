@@ -30,7 +30,7 @@ def test_a_healthy_busy_system_has_no_violations(
         worker(process_env, QUEUES, log=tmp_path / "worker.log", concurrency=2),
         repeated(tick.tick, 0.2),
     ):
-        for _round in range(20):
+        for _round in range(6):
             publish([NewEvent(Happened, {"who": "w", "tags": ["a"]}) for _ in range(5)])
             for do in ("retry", "snooze"):
                 enqueue(Working, {"do": do})

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import F
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tailrace.jobs.engine.maintenance.upkeep import Duty, UpkeepThread
@@ -20,6 +21,7 @@ from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
 from tailrace.jobs.models.schedule import OF_CODE
 from tailrace.jobs.platform.inspection.queues import stats
+from tests import forks
 from tests.jobs.maintenance.test_many_schedules import fill
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working
@@ -46,8 +48,8 @@ def _empty() -> None:
 def process(env: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run Python with these words in its own session, and kill it at the end."""
     with log.open("ab") as file:
-        running = subprocess.Popen(
-            [sys.executable, *words], cwd=ROOT, env=env, stdout=file, stderr=subprocess.STDOUT,
+        running = forks.Fork(
+            words, cwd=ROOT, env=env, stdout=file, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
     try:
@@ -93,6 +95,7 @@ def sessions() -> int:
 # --- the pool, the beat and the queues have no part in it ---
 
 
+@pytest.mark.long
 def test_a_full_pool_delays_no_retry_elsewhere(process_env, log, tmp_path) -> None:
     other = tmp_path / "other.log"
     with (
@@ -124,7 +127,12 @@ def test_a_worker_whose_pool_is_full_ticks(process_env, log) -> None:
 def test_lost_jobs_are_rescued_without_a_beat(process_env, log) -> None:
     with worker(process_env, ["test.poison"], log=log):
         lost = enqueue(Poison, {"do": "kill"})
-        wait_until(lambda: Job.objects.get(pk=lost).state == "failed", 60, "two attempts")
+
+        def has_failed() -> bool:
+            Job.objects.running().update(lease_until=F("started_at"))
+            return Job.objects.get(pk=lost).state == "failed"
+
+        wait_until(has_failed, 60, "two attempts")
 
 
 def test_a_worker_creates_a_missing_queue_and_leaves_schedules(process_env, log) -> None:
@@ -227,7 +235,7 @@ def enqueue_elsewhere() -> int:
 
 def test_upkeep_goes_on_during_a_warm_shutdown(process_env, log, tmp_path) -> None:
     end = tmp_path / "end"
-    env = process_env | {"SHUTDOWN_GRACE": "600"}
+    env = process_env | {"SHUTDOWN_TIMEOUT": "600"}
     with worker(env, ["test.work"], log=log) as stopped:
         enqueue(Working, {"do": "wait", "note": str(end)})
         wait_until(Effect.objects.exists, what="the call has begun")

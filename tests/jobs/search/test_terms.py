@@ -66,7 +66,7 @@ def test_what_cannot_be_read_says_what_to_type(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("text", ['"' * 400, "a:" * 200, "a=" * 200, "a" * 400, "since:" * 66])
 def test_no_text_takes_long(text: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     with suppress(InvalidSearch):
         parse(text)
-    assert time.process_time() - began < 0.1
+    assert time.thread_time() - began < 2

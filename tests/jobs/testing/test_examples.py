@@ -10,7 +10,8 @@ from django.test import TestCase
 
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.testing import assert_not_owed, assert_owed, perform, run_owed
+from tailrace.jobs.flows import NewFlow
+from tailrace.jobs.testing import assert_not_owed, assert_owed, perform, run_flow, run_owed
 from tests.jobs.testing.shop import MonthlyReport, NotifyWarehouse, OrderPaid, SendReceipt
 from tests.kit import ROOT
 
@@ -41,6 +42,14 @@ def test_a_report_counts_the_orders_of_its_month():
 def test_a_report_of_no_month_is_tried_again():
     report = perform(MonthlyReport, {"month": ""})
     assert (report.state, report.error) == ("pending", "no month")
+
+
+@pytest.mark.django_db
+def test_each_month_of_a_year_has_a_report():
+    flow = NewFlow("reports of 2026")
+    flow.group(MonthlyReport, [{"month": f"2026-{month:02}"} for month in range(1, 13)])
+    status = run_flow(flow)
+    assert (status.state, status.counts) == ("completed", {"completed": 12})
 
 
 @pytest.mark.django_db

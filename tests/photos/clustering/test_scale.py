@@ -22,7 +22,7 @@ from tailrace.domains.photos.invariants import (
 )
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.uploads.deletion.originals import find_expired
-from tests.jobs.engine.plans.test_plans import explain, frugal, nodes
+from tests.jobs.engine.plans.pages_read import explain, frugal, nodes
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.long]

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from tailrace.domains.photos.exchange.kafka.consumer import PhotoConsumer
 from tailrace.domains.photos.exchange.kafka.incoming import MalformedMessage, store_message
 from tailrace.domains.photos.models import Photo
 from tailrace.events.models import Event
+from tests import forks
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.kafka.kit import AT, DLQ, INLET, UPLOADS, headers, incoming, photo
 from tests.servers import kafka
@@ -74,8 +74,8 @@ class Process:
     def __init__(self, env: dict[str, str], log: Path, *words: str) -> None:
         self.log = log
         with log.open("ab") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, *(words or ("manage.py", "photos_inlet"))],
+            self.process = forks.Fork(
+                words or ("manage.py", "photos_inlet"),
                 cwd=ROOT, env=env, stdout=file, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
@@ -378,11 +378,17 @@ def test_a_second_consumer_shares_and_takes_over(
         assert "photos_inlet: 0 photos" not in process.output, "both had a share"
 
 
-@pytest.mark.parametrize("missing", ["PHOTOS_KAFKA_BROKERS", "PHOTOS_KAFKA_INLET_TOPIC"])
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "PHOTOS_KAFKA_INLET_TOPIC",
+        pytest.param("PHOTOS_KAFKA_BROKERS", marks=pytest.mark.long),
+    ],
+)
 def test_the_command_names_a_missing_setting(process_env: dict[str, str], missing: str) -> None:
     env = process_env | {"PHOTOS_KAFKA_BROKERS": "127.0.0.1:9", "PHOTOS_KAFKA_INLET_TOPIC": INLET}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "photos_inlet"],
+    done = forks.run(
+        ["manage.py", "photos_inlet"],
         cwd=ROOT, env=env | {missing: ""}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode

@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tailrace.config.devserver import processes
 from tailrace.domains.photos.exchange.kafka.settings import KafkaSettings
+from tests import forks
 from tests.kit import ROOT
 
 pytestmark = pytest.mark.once
@@ -18,8 +18,8 @@ def start(*before: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Start as each of our processes does."""
     code = "; ".join([*before, "from tailrace.config.startup import boot", "boot.start()"])
     env = {**os.environ, "DATABASE_URL": "postgres://h/x", "BROKER_URL": "redis://h"}
-    return subprocess.run(
-        [sys.executable, "-c", code],
+    return forks.run(
+        ["-c", code],
         cwd=ROOT, env=env | variables, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_nothing_imports_the_package_until_it_is_used() -> None:
         " assert 'confluent_kafka' not in sys.modules"
     )
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True, timeout=300)
+    forks.run(["-c", code], cwd=ROOT, env=env, check=True, timeout=300)
 
 
 def test_options_are_named_as_the_client_names_them(monkeypatch: pytest.MonkeyPatch) -> None:

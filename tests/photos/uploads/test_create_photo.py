@@ -1,7 +1,5 @@
 """Store a photo: the row and its event together, or neither."""
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,6 +17,7 @@ from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Notification
 from tailrace.subscriptions.notifications.rendering import event_text
+from tests import forks
 from tests.kit import ROOT, at_once
 
 GOOD = {"lat": 52.5, "lon": 13.4, "storage_key": "k", "caption": "us"}
@@ -99,8 +98,8 @@ create_photo(None, lat=1, lon=2, taken_at=clock.now(), storage_key='away')
 
 
 def test_a_photo_is_stored_while_the_broker_is_away(process_env) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", UPLOAD],
+    done = forks.run(
+        ["-c", UPLOAD],
         cwd=ROOT,
         env=process_env | {"BROKER_URL": "redis://127.0.0.1:1/0"},
         capture_output=True,

@@ -10,7 +10,8 @@ from django.conf import settings
 from tailrace.db import clock
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import ClaimedJob
-from tailrace.jobs.runtime.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
+from tailrace.jobs.models import Dependency
+from tailrace.jobs.runtime.states import DONE, FINISHED, LIVE, MOVES, REPLAYABLE, UNSTARTED, State
 from tests.properties.machine.recording import Row, writes_after
 
 Moves = frozenset[tuple[State, State]]
@@ -25,7 +26,9 @@ _ENDS: Moves = frozenset(product([State.RUNNING], MOVES[State.RUNNING]))
 _LOSSES = _ENDS - {(State.RUNNING, State.COMPLETED)}
 
 
-_RELEASES: Moves = frozenset(product([State.WAITING], [State.PENDING, State.CANCELLED]))
+_RELEASES: Moves = frozenset(
+    product([State.WAITING], [State.PENDING, State.CANCELLED, State.SKIPPED])
+)
 
 
 _CANCELS: Moves = frozenset(product(UNSTARTED, [State.CANCELLED]))
@@ -42,8 +45,8 @@ MOVES_OF: dict[str, Moves] = dict.fromkeys(("publish", "look", "prune"), frozens
     "rescue": _LOSSES | _RELEASES,
     "tick": _LOSSES | _RELEASES,
     "sweep": _LOSSES | _RELEASES | _ORPHANS,
-    "cancel": _CANCELS,
-    "replay": frozenset(product(REPLAYABLE, UNSTARTED)),
+    "cancel": _CANCELS | _RELEASES,
+    "replay": frozenset(product(REPLAYABLE, UNSTARTED)) | _RELEASES,
     "race": _CLAIMS | _ENDS | _RELEASES | _CANCELS,
 }
 """The moves that each kind of step may cause; any other change of a state is an error."""
@@ -71,6 +74,9 @@ class Model:
     limits: dict[str, int | None] = field(default_factory=dict)
     returned: set[tuple[int, int]] = field(default_factory=set)
     """(job, claim_no) whose handler has returned as from work that is done."""
+    needs: dict[int, dict[int, str]] = field(default_factory=dict)
+    """How the parents of a job of a flow must end, if it has more than one parent, or does not need
+    success."""
     last_write: int = 0
 
     def live(self, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
@@ -136,10 +142,28 @@ class Model:
                 self._is_claimed(was, became, at)
                 # In a race, what became pending during it may have come after the claim's look.
                 self._is_in_order(was, before if verb == "race" else self.jobs, at)
+            elif was.state == State.WAITING and was.id in self.needs:
+                self._is_decided(verb, became, at)
             elif became.state == State.PENDING and was.state in (State.WAITING, *FINISHED):
                 # A replay goes by how the parent stood before it, which it may replay as well.
                 parent = (before if verb == "replay" else self.jobs).get(was.after_id or 0)
                 assert parent is None or parent.state in DONE, f"{at}: before {parent}"
+
+    def _is_decided(self, verb: str, became: Row, at: str) -> None:
+        """A job of a flow becomes what its parents let it become, when all have ended."""
+        if became.state == State.WAITING or (became.state, verb) == (State.CANCELLED, "cancel"):
+            return
+        needs = self.needs[became.id]
+        parents = {id: self.jobs[id].state for id in needs if id in self.jobs}
+        lacking = [id for id in needs if needs[id] == "success" and parents.get(id) not in DONE]
+        if became.state == State.CANCELLED:
+            assert lacking or verb == "race" or parents.keys() < needs.keys(), f"{at}: {parents}"
+            return
+        assert not {*parents.values()} & {*LIVE}, f"{at}: {parents}"
+        assert not lacking, f"{at}: {parents}"
+        wanted = [parents.get(id) for id, need in needs.items() if need == "failure"]
+        failed = not wanted or bool({*wanted} & {State.FAILED, State.CANCELLED})
+        assert became.state == (State.PENDING if failed else State.SKIPPED), f"{at}: {parents}"
 
     def _is_created(self, verb: str, job: Row, at: str) -> None:
         assert verb in ("enqueue", "publish"), at
@@ -151,6 +175,9 @@ class Model:
             assert job.state in UNSTARTED, at
             assert not taken, f"{at}: its key is taken"
         self.created.add(job.id)
+        if job.flow_id is not None:
+            rows = Dependency.objects.filter(job_id=job.id).values_list("parent_id", "need")
+            self.needs |= {job.id: dict(rows)} if rows else {}
 
     def _is_pruned(self, verb: str, job: Row, at: str) -> None:
         assert verb == "prune", f"{at}: a job is lost"
@@ -166,8 +193,10 @@ class Model:
         move = (was.state, became.state)
         claimed = move in _CLAIMS
         assert became.claim_no == was.claim_no + claimed, f"{at}: claim_no"
-        for name in ("handler", "lane", "unique_key", "after_id"):
+        for name in ("handler", "lane", "unique_key", "flow_id"):
             assert getattr(became, name) == getattr(was, name), f"{at}: {name}"
+        watches = became.after_id in self.needs.get(was.id, {}) and was.state == State.WAITING
+        assert watches or became.after_id == was.after_id, f"{at}: after_id"
         if was.state == became.state:
             assert became.attempt == was.attempt, at
             return
@@ -187,6 +216,8 @@ class Model:
             assert became.attempt == was.attempt, at
         if became.state == State.COMPLETED:
             assert (was.id, was.claim_no) in self.returned, f"{at}: no handler completed it"
+        if was.id in self.needs:
+            return
         if move == (State.WAITING, State.CANCELLED) and verb not in ("cancel", "race"):
             parent = self.jobs.get(was.after_id or 0)
             assert parent is None or parent.state in (State.CANCELLED, State.FAILED), f"{at}: why?"

@@ -11,12 +11,14 @@ from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.enqueue import InvalidJob, enqueue
+from tailrace.jobs.flows import FlowJob, NewFlow
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.runtime.states import State
 from tests.properties.machine.dying import Died, dying
 from tests.properties.machine.steps import ENQUEUED, UNKNOWN, Steps, action, some
 from tests.sandbox.event_types import Happened
 
+needs = st.sampled_from(["after", "after", "after_failure", "after_end"])
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -57,6 +59,30 @@ class Publishers(Steps):
         if keyed := [job for job in jobs if job.handler in ENQUEUED and job.unique_key]:
             job = keyed[number % len(keyed)]
             self.enqueue(job.handler, [job.lane], None, unique_key=job.unique_key)
+
+    @action(
+        6, handlers=st.lists(st.sampled_from(ENQUEUED), min_size=2, max_size=3), need=needs,
+        other=st.none() | some, dies=st.sampled_from([0, 0, 0, 0, 3, 5]),
+    )  # fmt: skip
+    def enqueue_flow(self, handlers: list[str], need: str, other: int | None, dies: int) -> None:
+        """A flow of some jobs, a callback that needs a certain end of them, and of another job,
+        perhaps, and a job that runs after the callback. All of it is enqueued, or nothing."""
+        with self.step("enqueue"):
+            flow, before = NewFlow("machine"), len(self.model.jobs)
+            parents: list[FlowJob | int] = [flow.add(name, lane="a") for name in handlers]
+            parents += [self.job(other)] if other is not None and self.model.jobs else []
+            callback = flow.add("test.work", **{need: parents})
+            flow.add("test.fair", lane="b", after=callback)
+            try:
+                with dying(dies):
+                    flow.enqueue()
+            except InvalidJob:  # the callback would never run
+                assert other is not None
+                return
+            self.model.read_writes("enqueue")
+            assert len(self.model.jobs) - before in (
+                (0, len(flow.jobs)) if dies else (len(flow.jobs),)
+            )
 
     @action(
         7, source_id=st.sampled_from("xyz"), who=st.sampled_from(["", "w", "nobody"]),

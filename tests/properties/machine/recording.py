@@ -33,7 +33,7 @@ DROP TABLE IF EXISTS machine_write;
 EMPTY = """
 TRUNCATE machine_write, tailrace_jobs_job, tailrace_jobs_attempt, tailrace_jobs_sweeprun,
   tailrace_jobs_slot, tailrace_jobs_schedule, tailrace_jobs_throughput, tailrace_jobs_pulse,
-  tailrace_events_event RESTART IDENTITY CASCADE;
+  tailrace_events_event, tailrace_jobs_flow, tailrace_jobs_dependency RESTART IDENTITY CASCADE;
 UPDATE tailrace_jobs_queue SET paused_at = NULL, max_running = NULL;
 UPDATE tailrace_jobs_queueactivity
   SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
@@ -57,6 +57,7 @@ class Row:
     finished_at: datetime | None
     unique_key: str | None
     after_id: int | None
+    flow_id: int | None
     cancel_requested: bool
     isolate: bool
     begun: bool

@@ -1,6 +1,7 @@
 """What the tables never contain, whatever happens."""
 
 from tailrace.jobs.engine import registry
+from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.jobs.runtime.states import LIVE, UNSTARTED
 from tests.properties.machine.recording import execute
 
@@ -37,6 +38,12 @@ _NEVER = {
 
 
 _LOOK = " UNION ALL ".join(f"SELECT '{name}', w.* FROM ({sql}) w" for name, sql in _NEVER.items())
+
+
+def of_the_engine() -> list[str]:
+    """Return the names of the invariants of jobs, flows, queues and schedules: not of domains."""
+    kinds = ("jobs.", "flows.", "queues.", "schedules.")
+    return [each.name for each in all_invariants() if each.name.startswith(kinds)]
 
 
 def broken_rules() -> list[tuple[str, int]]:

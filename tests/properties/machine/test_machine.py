@@ -21,7 +21,7 @@ from tailrace.jobs.engine import drain
 from tailrace.jobs.engine.maintenance.sweeping.check_all import check_all
 from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.settling import settle
-from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
+from tailrace.jobs.models import Attempt, Dependency, Flow, Job, Queue, QueueActivity
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.runtime.invariant import all_invariants
 from tailrace.jobs.runtime.states import FINISHED, LIVE, State
@@ -36,7 +36,8 @@ from tests.properties.machine.workers import Workers, verdicts
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES") or 15)
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES") or 8)
+MORE_EXAMPLES = max(EXAMPLES, 20)
 
 
 class Machine(Publishers, Workers, Operators, Upkeep):
@@ -104,7 +105,7 @@ class Machine(Publishers, Workers, Operators, Upkeep):
             reports = check_all(all_invariants(), pause=lambda: None)
             assert not (wrong := [report for report in reports if not report.clean]), wrong
         self.prune(100)
-        assert not any(table.objects.exists() for table in (Job, Attempt, Event))
+        assert not any(table.objects.exists() for table in (Job, Attempt, Event, Flow, Dependency))
 
 
 @pytest.fixture
@@ -120,12 +121,17 @@ def recorded_writes() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("import_folder", "storage_folder")  # without files of other tests
-def test_the_rules_hold_in_any_order_of_events(recorded_writes: None, ten_to_a_claim: None) -> None:
+@pytest.mark.parametrize(
+    "examples", [EXAMPLES, pytest.param(MORE_EXAMPLES, marks=pytest.mark.long)]
+)
+def test_the_rules_hold_in_any_order_of_events(
+    recorded_writes: None, ten_to_a_claim: None, examples: int
+) -> None:
     seen.clear()
     stateful.run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             stateful_step_count=50,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -7,7 +7,7 @@ from tailrace.jobs.engine.maintenance.pruning import prune
 from tailrace.jobs.engine.maintenance.sweeping import sweep
 from tailrace.jobs.engine.maintenance.ticking import rescue, tick
 from tailrace.jobs.models import Job, Queue, QueueActivity
-from tailrace.jobs.runtime.invariant import all_invariants
+from tests.properties.machine.rules import of_the_engine
 from tests.properties.machine.steps import Steps, action, times
 
 
@@ -40,12 +40,7 @@ class Upkeep(Steps):
     @action(2)
     def sweep(self) -> None:
         with self.step("sweep"):
-            ours = [
-                invariant.name
-                for invariant in all_invariants()
-                if invariant.name.startswith(("jobs.", "queues.", "schedules."))
-            ]
-            assert {run.outcome for run in sweep.sweep(ours)} == {"checked"}
+            assert {run.outcome for run in sweep.sweep(of_the_engine())} == {"checked"}
 
     @action(2, days=st.sampled_from([2, 31, 91]))
     def prune(self, days: int) -> None:

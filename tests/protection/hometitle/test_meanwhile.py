@@ -127,7 +127,7 @@ def test_a_worker_that_ends_in_a_scan_hands_it_on_once(
     env = process_env | {
         "PROTECTION_SODA_URL": soda.url,
         "PROTECTION_SODA_TOKEN": soda.token,
-        "SHUTDOWN_GRACE": "1",
+        "SHUTDOWN_TIMEOUT": "1",
     }
     with worker(env, [SCAN], log=tmp_path / "first.log") as first:
         job = request_scan(ann)

@@ -16,7 +16,7 @@ from tailrace.domains.protection.services.properties.places import (
     street_spellings,
 )
 from tailrace.domains.protection.services.providers.soda import Acris, quoted
-from tailrace.jobs.destinations.source_errors import SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused
 from tests.protection.hometitle.kit import ADDRESS, LOT
 from tests.servers.soda import LEGALS, SodaServer
 
@@ -131,7 +131,7 @@ def test_the_server_would_notice_a_value_that_breaks_out(
     soda.deed("theirs", ["A"], street="OTHER STREET")
     place = Place(3, street_number="12", street_name="X') OR street_name IN ('OTHER STREET")
     assert read(place).documents.keys() == {"theirs"}
-    with pytest.raises(SourceRefuses):
+    with pytest.raises(RequestRefused):
         read(Place(3, street_number="12", street_name="O'HARA"))
     monkeypatch.undo()
     assert quoted("O'HARA") == "'O''HARA'"

@@ -14,7 +14,7 @@ from tailrace.domains.protection.services.providers import hibp as client
 from tailrace.domains.protection.services.providers.hibp import plain_text
 from tailrace.domains.protection.services.providers.source import ValueNotAccepted, all_sources
 from tailrace.domains.protection.settings import ProtectionSettings
-from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
+from tailrace.jobs.destinations.request_errors import RequestRefused, Unavailable
 from tests.servers.hibp import KEY, HibpService, document, error, make_breach
 from tests.servers.web import Response
 
@@ -105,13 +105,13 @@ def test_a_paste_may_lack_its_title_and_date(hibp) -> None:
 )
 def test_an_answer_that_is_none_says_so(hibp, response: Response, reason: str) -> None:
     hibp.faults["/"] = response
-    with pytest.raises(SourceAway, match=reason):
+    with pytest.raises(Unavailable, match=reason):
         look_up(client.HibpBreaches())
 
 
 def test_a_wrong_key_is_named_and_not_shown(hibp, settings) -> None:
     settings.PROTECTION_HIBP_KEY = "f" * 32
-    with pytest.raises(SourceRefuses, match="answered 401: check PROTECTION_HIBP_KEY") as refusal:
+    with pytest.raises(RequestRefused, match="answered 401: check PROTECTION_HIBP_KEY") as refusal:
         look_up(client.HibpBreaches())
     assert "ffff" not in str(refusal.value)
     assert len(hibp.requests) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from tailrace.events.catalog.topics import topic_names
@@ -19,6 +19,7 @@ from tailrace.subscriptions.models import Block, EventSubscription, GroupAddress
 from tailrace.subscriptions.notifications.audience.explain import explain
 from tailrace.subscriptions.notifications.audience.resolve import audiences, events_of_subscription
 from tailrace.subscriptions.types import roles
+from tests.examples import few_and_many
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,
@@ -221,13 +222,16 @@ def _users(world: World) -> list[User]:
 
 
 @pytest.mark.django_db
-@settings(
-    max_examples=50,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+@few_and_many(
+    settings(
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    ),
+    few=8,
+    many=50,
+    world=worlds,
 )
-@given(world=worlds)
 def test_the_audience_is_that_of_brute_force(world: World) -> None:
     assert roles.find(FIRST) is not None
     with transaction.atomic():

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forks
 from tests.kit import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,8 +21,8 @@ def test_a_subscriber_chooses_a_channel_of_another_app(
         "PIGEON_LOFT": str(loft),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(Path(__file__).parent)]),
     }
-    visit = subprocess.run(
-        [sys.executable, "-m", "pigeon.visit"],
+    visit = forks.run(
+        ["-m", "pigeon.visit"],
         cwd=ROOT, env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert visit.returncode == 0, visit.stderr

@@ -137,7 +137,10 @@ def test_a_server_that_hangs_delays_its_own_mails_only(
     assert len(other.received) == 0
     reasons = Attempt.objects.filter(outcome="snoozed").values_list("message", flat=True)
     assert f"the mail server {other.name} is slow" in set(reasons)
+    # It is well again, and may take as long for a mail as a busy machine takes.
     other.seconds_after_data = 0
+    settings.MORE_MAIL_SERVERS = [other.settings()]
+    monkeypatch.setattr(mail_server_module, "LONGEST_WAIT", PATIENCE)
     clock.step(3600)
     run_jobs(MAIL)
     assert_each_sent_once(smtp, other)
@@ -254,7 +257,7 @@ def test_a_worker_ends_in_the_middle_of_mails_to_a_server_that_hangs(
     run_jobs("subscriptions.notify")
     env = process_env | {
         "EMAIL_URL": f"{smtp.url}, {other.url}",
-        "SHUTDOWN_GRACE": "1",
+        "SHUTDOWN_TIMEOUT": "1",
         "DJANGO_SETTINGS_MODULE": "tests.subscriptions.sample_app.site",
     }
 
@@ -272,6 +275,6 @@ def test_a_worker_ends_in_the_middle_of_mails_to_a_server_that_hangs(
     }
     assert (smtp.connections, other.connections, other.received) == (1, 1, [])
     other.seconds_after_data = 0
-    with worker(env, [MAIL], log=tmp_path / "second.log"):
-        wait_until(lambda: completed() == 40)
+    run_jobs(MAIL)
+    assert completed() == 40
     assert_each_sent_once(smtp, other)

@@ -1,7 +1,5 @@
 """Push messages as a browser reads them, and what a push service's answers do."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from tailrace.net import http_client
 from tailrace.subscriptions.channels.push import devices, vapid
 from tailrace.subscriptions.channels.push.devices import DeviceError
 from tailrace.subscriptions.models import Device
+from tests import forks
 from tests.kit import claimed, verdicts_on
 from tests.servers.browser import Browser, claims_of
 from tests.servers.raw import hanging
@@ -296,8 +295,8 @@ def test_make_vapid_keys_prints_a_pair_that_is_taken(settings, capsys) -> None:
 
 
 def test_without_keys_push_reaches_nobody() -> None:
-    output = subprocess.run(
-        [sys.executable, "-c", "import django; django.setup();"
+    output = forks.run(
+        ["-c", "import django; django.setup();"
          "from tailrace.subscriptions.types.channel import all_channels;"
          "from tailrace.subscriptions.channels.push import vapid;"
          "channels = all_channels();"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 
 from tailrace.db import clock as database_clock
@@ -19,12 +19,12 @@ from tailrace.jobs.models import Job, Schedule
 from tailrace.subscriptions.models import Plan, PlanSubscription
 from tailrace.subscriptions.plans import schedules, status
 from tailrace.subscriptions.plans.timing import NEAR, cron_of
+from tests.examples import few_and_many
 from tests.subscriptions.plans.kit import TABLE, make_plans, subscribe
 
 pytestmark = pytest.mark.django_db
 EXAMPLES = settings(
     deadline=None,
-    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 STEPS = st.one_of(
@@ -154,8 +154,7 @@ def plans() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@EXAMPLES
-@given(steps=st.lists(STEPS, max_size=14))
+@few_and_many(EXAMPLES, 10, 25, steps=st.lists(STEPS, max_size=14))
 def test_after_any_steps_the_schedules_are_the_tables(steps: list[tuple[str, Any]]) -> None:
     database_clock.offset = 0.0
     with transaction.atomic():

@@ -33,8 +33,13 @@ from tests.timeline.kit import (
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
 POINTS = track(600)
 FILE = gpx(POINTS)
-PLACES = 4
-"""How many points of a step are tried."""
+
+
+@pytest.fixture(params=[2, pytest.param(4, marks=pytest.mark.long)])
+def places(request: pytest.FixtureRequest) -> int:
+    """How many points of a step are tried: the last is one of them."""
+    count: int = request.param
+    return count
 
 
 def ready(user: User, processes: Killable, step: str) -> Import:
@@ -46,11 +51,11 @@ def ready(user: User, processes: Killable, step: str) -> Import:
     return row
 
 
-def stopped(processes: Killable, step: str) -> Iterator[tuple[Import, Run]]:
+def stopped(processes: Killable, step: str, places: int) -> Iterator[tuple[Import, Run]]:
     """Yield imports whose step is stopped, each at another point of it."""
     ready(person("undisturbed"), processes, step)
     statements = processes.run(f"timeline.{step}").statements
-    for number in sorted({round(statements * n / PLACES) or 1 for n in range(1, PLACES + 1)}):
+    for number in sorted({round(statements * n / places) or 1 for n in range(1, places + 1)}):
         row = ready(person(f"stopped at {number}"), processes, step)
         run = processes.run(f"timeline.{step}", stop_at=number)
         assert run.stopped
@@ -78,9 +83,9 @@ def meanwhile(run: Run, work: Callable[[], Any]) -> str:
 
 
 def test_a_cancel_at_any_moment_of_parsing_leaves_nothing(
-    processes: Killable, run_imports: Callable[[], int], import_folder: Path
+    places: int, processes: Killable, run_imports: Callable[[], int], import_folder: Path
 ) -> None:
-    for row, run in stopped(processes, "stage"):
+    for row, run in stopped(processes, "stage", places):
         id = row.pk
         assert meanwhile(run, lambda id=id: decisions.cancel(id)) == ""
         run_imports()
@@ -92,10 +97,10 @@ def test_a_cancel_at_any_moment_of_parsing_leaves_nothing(
 
 
 def test_a_cancel_while_promoting_is_refused_and_nothing_is_seen_before_the_end(
-    processes: Killable, run_imports: Callable[[], int]
+    places: int, processes: Killable, run_imports: Callable[[], int]
 ) -> None:
     reasons = set()
-    for row, run in stopped(processes, "promote"):
+    for row, run in stopped(processes, "promote", places):
         assert visible(row.user) == (len(POINTS) if now(row).state == "enriching" else 0)
         id = row.pk
         reasons.add(meanwhile(run, lambda id=id: decisions.cancel(id)))
@@ -111,7 +116,7 @@ def test_a_worker_that_comes_back_after_another_took_over_changes_nothing(
     step: str, processes: Killable, run_imports: Callable[[], int]
 ) -> None:
     taken_over = 0
-    for row, run in stopped(processes, step):
+    for row, run in stopped(processes, step, 4):
         if not _in_transaction():  # the one that takes over would wait for it
             rescued()
             run_imports()
@@ -152,9 +157,14 @@ def test_one_import_is_promoted_at_a_time(
 @pytest.mark.parametrize("step", ["stage", "promote"])
 @pytest.mark.parametrize("what", ["account", "device"])
 def test_an_account_or_device_that_goes_meanwhile_leaves_nothing(
-    step: str, what: str, processes: Killable, run_imports: Callable[[], int], import_folder: Path
+    step: str,
+    what: str,
+    places: int,
+    processes: Killable,
+    run_imports: Callable[[], int],
+    import_folder: Path,
 ) -> None:
-    for row, run in stopped(processes, step):
+    for row, run in stopped(processes, step, places):
         user, device = row.user_id, row.device_id
 
         def delete(user: int = user, device: int = device) -> None:

@@ -1,4 +1,4 @@
-"""Workers that are killed at ten points of each step: the result is that of an undisturbed run."""
+"""Workers that are killed at points of each step: the result is that of an undisturbed run."""
 
 import signal
 from collections.abc import Callable
@@ -32,10 +32,12 @@ pytestmark = [
     pytest.mark.once,
     pytest.mark.django_db(transaction=True),
 ]
-COUNT = 300_000
+COUNT = 150_000
 POINTS = track(1000)
 FILE = gpx([*POINTS, *POINTS[:10], (None, 1.0, 2.0)])
 STEPS = ("stage", "promote", "enrich", "undo", "discard")
+FEW, MANY = 3, 10
+"""How many points of a step are tried."""
 Run = Callable[[], int]
 
 
@@ -84,6 +86,7 @@ def check(step: str, row: Import, folder: Path) -> None:
         assert Place.objects.filter(origin=row).count() == len(cells)
 
 
+@pytest.mark.parametrize("places", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "step",
     [
@@ -91,16 +94,16 @@ def check(step: str, row: Import, folder: Path) -> None:
         for step in STEPS
     ],
 )
-def test_a_worker_killed_at_ten_points_of_a_step(
-    step: str, processes: Killable, run_imports: Run, import_folder: Path
+def test_a_worker_killed_at_some_points_of_a_step(
+    step: str, places: int, processes: Killable, run_imports: Run, import_folder: Path
 ) -> None:
     row = upload(person("undisturbed"), FILE)
     up_to(step, row, processes)
     statements = processes.run(f"timeline.{step}").statements
     to_the_end(step, row, run_imports)
     check(step, row, import_folder)
-    points = sorted({round(statements * n / 10) or 1 for n in range(1, 11)})
-    assert len(points) == min(statements, 10)
+    points = sorted({round(statements * n / places) or 1 for n in range(1, places + 1)})
+    assert len(points) == min(statements, places)
     for number in points:
         row = upload(person(f"killed at {number}"), FILE)
         up_to(step, row, processes)

@@ -68,7 +68,13 @@ def format_of(head: bytes) -> Format:
     return detect(head if b"<gpx" in head or b"locations" in head else GPX)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "small objects" else ())
+        for name in HOSTILE
+    ],
+)
 def test_it_is_refused_with_the_place_and_what_came_before(name: str) -> None:
     head, piece, message = HOSTILE[name]
     file = Endless(head, piece)

@@ -5,12 +5,13 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from tailrace.domains.timeline.imports.files.parsing.file_errors import Malformed
 from tailrace.domains.timeline.imports.files.parsing.json_stream import CHUNK, JsonStream
 from tailrace.domains.timeline.imports.files.parsing.whole_items import WholeItems
+from tests.examples import few_and_many
 from tests.timeline.formats.reading import read
 
 GOOD = {"latitudeE7": 1, "longitudeE7": 2, "timestamp": "2022-01-12T17:18:24.190Z"}
@@ -28,8 +29,10 @@ def items_of(content: bytes) -> list[Any]:
     return [value for items in pieces for value in items.values]
 
 
-@settings(max_examples=20, deadline=None)
-@given(
+@few_and_many(
+    settings(deadline=None),
+    few=8,
+    many=20,
     items=st.lists(st.dictionaries(st.sampled_from('ab"}'), values) | values, min_size=1),
     indent=st.sampled_from([None, 0, 2]),
     separators=st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]),

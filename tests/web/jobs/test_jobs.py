@@ -64,18 +64,18 @@ def test_jobs_are_searched_as_in_the_admin(ann: Program) -> None:
         assert fault["parameter"] == "search"
 
 
-def test_jobs_are_listed_by_flow(ann: Program) -> None:
+def test_connected_jobs_are_listed(ann: Program) -> None:
     """Up to the first job and down to the last ones, whatever their states."""
     first = make()
     left, right = make("failed", after=first), make("waiting", after=first)
     last = make("cancelled", "test.other", after=left)
     other = make()
-    flow = [last.pk, right.pk, left.pk, first.pk]
-    assert [ids(ann.all("/jobs", flow=id)) for id in flow] == [flow] * 4
-    assert ids(ann.all("/jobs", flow=left.pk, limit=1)) == flow
-    assert ids(ann.all("/jobs", flow=left.pk, state="cancelled")) == [last.pk]
-    assert ids(ann.all("/jobs", flow=other.pk)) == [other.pk]
-    assert ids(ann.all("/jobs", flow=other.pk + 1)) == []
+    connected = [last.pk, right.pk, left.pk, first.pk]
+    assert [ids(ann.all("/jobs", connected_with=id)) for id in connected] == [connected] * 4
+    assert ids(ann.all("/jobs", connected_with=left.pk, limit=1)) == connected
+    assert ids(ann.all("/jobs", connected_with=left.pk, state="cancelled")) == [last.pk]
+    assert ids(ann.all("/jobs", connected_with=other.pk)) == [other.pk]
+    assert ids(ann.all("/jobs", connected_with=other.pk + 1)) == []
 
 
 def test_a_filter_without_an_index_reads_a_window_of_jobs(ann: Program, monkeypatch) -> None:
@@ -200,7 +200,7 @@ def test_no_list_reads_the_table_from_end_to_end(ann: Program, monkeypatch) -> N
     for query in (
         "", "?limit=200", "?event=77", "?state=failed", "?handler=operators.1",
         "?handler=operators.1&state=failed", "?handler=operators.1&state=pending", "?schedule=3",
-        f"?flow={flow}",
+        f"?connected_with={flow}", "?flow=7",
     ):  # fmt: skip
         with CaptureQueriesContext(connection) as captured:
             assert ann.get(f"/jobs{query}").status_code == 200

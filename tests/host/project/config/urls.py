@@ -7,5 +7,5 @@ urlpatterns = [
     path("", views.overview, name="overview"),
     path("vacancies", views.add_vacancy, name="workers"),
     path("async", views.add_from_async_view),
-    path("tailrace/", include("tailrace.jobs.urls")),
+    path("tailrace/", include("tailrace.jobs.platform.pages.urls")),
 ]

@@ -259,7 +259,7 @@ def test_a_verdict_that_cannot_be_stored_harms_its_job_only() -> None:
     assert Job.objects.filter(state="completed").count() == 4
 
 
-def test_a_shutdown_lets_calls_end_within_the_grace(ring, scripted) -> None:
+def test_a_shutdown_lets_calls_end_within_the_timeout(ring, scripted) -> None:
     begun = []
 
     async def wait(job):
@@ -302,7 +302,7 @@ def test_a_call_that_waits_for_a_place_does_not_begin_in_a_shutdown(monkeypatch,
         loop.stop()
 
 
-def test_after_the_grace_calls_are_interrupted_and_handed_back(ring, scripted) -> None:
+def test_after_the_timeout_calls_are_interrupted_and_handed_back(ring, scripted) -> None:
     begun, cleaned = [], []
 
     async def wait(job):

@@ -127,7 +127,15 @@ def quit_main(started: Worker) -> None:
     started.process.send_signal(signal.SIGQUIT)
 
 
-@pytest.mark.parametrize("end", [to_main, to_group, quit_main, quit_group])
+@pytest.mark.parametrize(
+    "end",
+    [
+        to_group,
+        quit_main,
+        pytest.param(to_main, marks=pytest.mark.long),
+        pytest.param(quit_group, marks=pytest.mark.long),
+    ],
+)
 def test_a_worker_that_has_to_end_settles_its_calls(end, process_env, log, server) -> None:
     call(server, "held", 150)
     with worker(process_env, [Waiting.name], log=log) as started:
@@ -165,7 +173,7 @@ def ignores(process: int, number: int) -> bool:
 
 def test_what_does_not_end_in_time_is_done_elsewhere_at_once(process_env, log, server) -> None:
     call(server, "held", 50)
-    env = process_env | {"SHUTDOWN_GRACE": "1"}
+    env = process_env | {"SHUTDOWN_TIMEOUT": "1"}
     with worker(env, [Waiting.name], log=log) as started:
         wait_for_open(server, 50)
         to_group(started)

@@ -1,17 +1,16 @@
 """What runs all the time, explain and fsck cost what the live rows cost, not the history.
 
-1,000,000 finished jobs, most of them in the partitions of 26 days, and 100,000 pending ones; every
+500,000 finished jobs, most of them in the partitions of 26 days, and 100,000 pending ones; every
 statement that a piece of the engine executes is executed again under EXPLAIN, which says how it
 went about it and how many pages it read.
 """
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tailrace.db.query import database_now
@@ -26,7 +25,9 @@ from tailrace.jobs.engine.run.verdict import Verdict
 from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.enqueue import enqueue
-from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.flows import NewFlow, operations, state
+from tailrace.jobs.handler import parents
+from tailrace.jobs.models import Attempt, Flow, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.operations.replay import replay
 from tailrace.jobs.operations.retry import retry_now
@@ -38,58 +39,13 @@ from tailrace.jobs.platform.invariants.events import EventHasJobs
 from tailrace.jobs.runtime.invariant import Invariant, all_invariants
 from tailrace.jobs.runtime.states import State
 from tests import database_reset
+from tests.jobs.engine.plans.big_tables import FILL, FILL_FLOWS
+from tests.jobs.engine.plans.pages_read import BIG, frugal
 from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Debounced, Fair, Log, Working
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-
-FINISHED, PENDING, EVENTS = 1_000_000, 100_000, 250_000
-BIG = {"tailrace_jobs_job", "tailrace_events_event", "tailrace_jobs_attempt"}
-PAGES = 4000
-"""Pages of 8 KB that one statement may touch. The table of jobs alone has more than 20,000."""
-
-FILL = f"""
-INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, actor,
-                          trace_parent, problem, occurred_at, recorded_at)
-SELECT 's', g::text, 'test.happened', 1, 'who' || g % 1000, '{{}}', '', '', '', at, at
-FROM generate_series(1, {EVENTS}) g,
-  LATERAL (SELECT now() - interval '25 days' + g * interval '8 seconds' AS at) t;
-
-INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
-                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
-                      started_at, finished_at, cancel_requested, done_on)
-SELECT (ARRAY['test.log', 'test.keyed', 'test.family', 'test.debounced'])[1 + g % 4], e, '',
-       CASE WHEN g % 500 = 0 THEN 'failed' ELSE 'completed' END, 1,
-       CASE WHEN g % 4 = 2 THEN 'who' || g % 1000 ELSE '' END, at, 1, 1, 'w', false, '', '',
-       at, at, at, false,
-       CASE WHEN g % 500 > 0 AND g % 20 > 0 THEN (at AT TIME ZONE 'UTC')::date END
-FROM generate_series(0, {FINISHED - 1}) g, LATERAL (
-  SELECT (SELECT min(id) FROM tailrace_events_event) + g / 4 AS e,
-         now() - interval '25 days' + g * interval '2 seconds' AS at) t;
-
-INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at,
-                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
-                      cancel_requested)
-SELECT (ARRAY['test.work', 'test.work', 'test.work', 'test.fair', 'test.ordered'])[1 + g % 5], '',
-       '{{}}', 'pending', g % 4, CASE WHEN g % 5 > 2 THEN 'lane' || g % 997 ELSE '' END,
-       now() - (g % 5000 - 500) * interval '1 second', 0, 0, '', false, '', '', now(), false
-FROM generate_series(1, {PENDING}) g;
-
-INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at,
-                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
-                      after_id, lease_until, cancel_requested)
-SELECT 'test.other', '', '{{}}', CASE WHEN g % 2 = 0 THEN 'waiting' ELSE 'running' END, 1, '',
-       now(), 1, 1, 'w', false, '', '', now(),
-       CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM tailrace_jobs_job) END,
-       now() + interval '1 day' * (g % 3 + 1), false
-FROM generate_series(1, 1000) g;
-
-INSERT INTO tailrace_jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message,
-                          traceback, worker)
-SELECT (SELECT min(id) FROM tailrace_jobs_job) + g * 4, 7, now(), 'retried', '', '', '', ''
-FROM generate_series(1, 100000) g;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +56,11 @@ def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             today = database_now().date()
             history.make_partitions(today - timedelta(days=number) for number in range(-1, 27))
             cursor.execute(FILL)
+            cursor.execute(FILL_FLOWS)
             cursor.execute("RESET synchronous_commit")
             cursor.execute(
                 "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_attempt,"
-                " tailrace_jobs_queue"
+                " tailrace_jobs_queue, tailrace_jobs_flow, tailrace_jobs_dependency"
             )
         yield
         database_reset.restore()
@@ -117,81 +74,6 @@ def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _big(_history: None, db: None) -> None:
     """All tests of this file have the history."""
-
-
-def explain(work: Callable[[], Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the statements that `work` executes, each with its plan as it was executed."""
-    executed: list[tuple[str, Any]] = []
-
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        executed.extend((statement.strip(), params) for statement in sql.split(";"))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(note):
-        point = transaction.savepoint()
-        work()
-        transaction.savepoint_rollback(point)
-    plans = []
-    for sql, params in executed:
-        if sql.split(None, 1)[0] not in ("SELECT", "WITH", "UPDATE", "INSERT", "DELETE"):
-            continue
-        point = transaction.savepoint()
-        with connection.cursor() as cursor:
-            cursor.execute("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + sql, params)
-            answer = cursor.fetchone()[0]
-        transaction.savepoint_rollback(point)
-        answer = json.loads(answer) if isinstance(answer, str) else answer
-        plans.append((sql, answer[0]["Plan"]))
-    return plans
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from nodes(child)
-
-
-def outline(sql: str, plan: dict[str, Any]) -> str:
-    lines = [
-        f"{node['Node Type']} {node.get('Index Name') or node.get('Relation Name', '')}"
-        f" rows={node['Actual Rows']}x{node['Actual Loops']} pages={pages_of(node)}"
-        for node in nodes(plan)
-    ]
-    return "\n".join([sql, *lines])
-
-
-def pages_of(node: dict[str, Any]) -> int:
-    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
-
-
-def table_of(name: str) -> str:
-    """Return the table that a relation is, or is a partition of."""
-    return (
-        "tailrace_jobs_job"
-        if name == "tailrace_jobs_live" or name.startswith(history.PREFIX)
-        else name
-    )
-
-
-def frugal(work: Callable[[], Any], pages: int = PAGES, big: set[str] = BIG) -> int:
-    """Assert that no statement of `work` walks over a big table; return how many there are."""
-    plans = explain(work)
-    assert plans, "no statement was executed"
-    for sql, plan in plans:
-        walked = [
-            node["Relation Name"]
-            for node in nodes(plan)
-            if node["Node Type"] == "Seq Scan"
-            and table_of(node["Relation Name"]) in big
-            # A day of one page is not worth an index.
-            and pages_of(node) > node["Actual Loops"]
-        ]
-        assert not walked, f"walks over {walked}: {outline(sql, plan)}"
-        assert pages_of(plan) <= pages, outline(sql, plan)
-    return len(plans)
-
-
-# These come first: they write nothing, and are measured where no test has left dead rows.
 
 
 @pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered", "test.other"])
@@ -282,11 +164,11 @@ def test_a_claim_where_nothing_is_due() -> None:
     frugal(lambda: claimed("test.log"), pages=200)
 
 
-@pytest.mark.parametrize("state", [State.COMPLETED, State.PENDING, State.FAILED])
-def test_settling(state: State) -> None:
+@pytest.mark.parametrize("end", [State.COMPLETED, State.PENDING, State.FAILED])
+def test_settling(end: State) -> None:
     jobs = claimed("test.work")
-    outcome = None if state == State.COMPLETED else Attempt.Outcome.RETRIED
-    frugal(lambda: settle.settle([Verdict(job, state, attempt=outcome) for job in jobs]))
+    outcome = None if end == State.COMPLETED else Attempt.Outcome.RETRIED
+    frugal(lambda: settle.settle([Verdict(job, end, attempt=outcome) for job in jobs]))
 
 
 def test_settling_snoozes_of_jobs_snoozed_before() -> None:
@@ -360,6 +242,56 @@ def test_what_the_sweeper_looks_for_of_events_without_jobs(monkeypatch) -> None:
 def test_releasing_what_waits() -> None:
     parent = Job.objects.filter(state=State.WAITING).values_list("after_id", flat=True)[0]
     frugal(lambda: dependents.release([parent]), pages=30_000)  # of 500, each sought in all days
+
+
+def callback() -> Job:
+    return Job.objects.get(flow_name="callback")
+
+
+def test_deciding_a_callback_of_10_000_parents() -> None:
+    """Each parent is looked for among the live jobs, twice, and in one day."""
+    job = callback()
+    assert job.after_id
+    pages = 12 * 10_000
+    frugal(lambda: dependents.release([job.after_id]), pages=pages)
+    frugal(lambda: dependents.decide([job.pk]), pages=pages)
+    assert dependents.release([job.after_id]) == 1
+    assert callback().state == "pending"
+
+
+def test_what_a_callback_of_10_000_parents_reads() -> None:
+    """A batch of results, and the counts, seek each parent in all days. Of a table of dependencies
+    that are mostly of one job, the whole may be read."""
+    job, big = callback().pk, BIG - {"tailrace_jobs_dependency"}
+    days = 28
+    frugal(lambda: next(iter(parents.Parents(job))), pages=4 * days * parents.BATCH, big=big)
+    frugal(lambda: parents.Parents(job).counts(), pages=4 * days * 10_000, big=big)
+
+
+def test_the_status_of_flows() -> None:
+    page = list(Flow.objects.order_by("-pk")[:50])
+    frugal(lambda: state.statuses(page), pages=50 * 28 * 4)
+
+
+def test_the_jobs_of_a_flow_by_its_id_and_names() -> None:
+    flow = Flow.objects.get(name="wide")
+    frugal(lambda: list(Job.objects.filter(flow_id=flow.pk, flow_name="callback")), pages=28 * 4)
+    frugal(lambda: operations.cancel_jobs(flow), pages=3000)
+
+
+def test_pausing_and_resuming_a_flow() -> None:
+    flow = Flow.objects.get(name="wide")
+    frugal(lambda: operations.pause_flow(flow, "me"), pages=3000)
+    frugal(lambda: operations.resume_flow(flow, "me"), pages=12 * 10_000)
+
+
+def test_enqueueing_a_flow() -> None:
+    def enqueue_flow() -> None:
+        flow = NewFlow("plans")
+        flow.add(Working, after=flow.group(Working, [None] * 50))
+        flow.enqueue()
+
+    frugal(enqueue_flow, pages=10_000)
 
 
 def test_operating() -> None:

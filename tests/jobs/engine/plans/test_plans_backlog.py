@@ -9,7 +9,7 @@ from django.db import connection
 from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.models import Queue
 from tailrace.jobs.runtime.invariant import Invariant, all_invariants
-from tests.jobs.engine.plans.test_plans import explain, frugal
+from tests.jobs.engine.plans.pages_read import explain, frugal
 from tests.kit import claimed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -54,4 +54,4 @@ def test_a_claim(name: str) -> None:
 )
 def test_what_the_sweeper_looks_for(invariant: Invariant) -> None:
     if explain(invariant.find):
-        frugal(invariant.find, pages=1500, big=BIG)
+        frugal(invariant.find, pages=max(1500, 14 * Queue.objects.count()), big=BIG)

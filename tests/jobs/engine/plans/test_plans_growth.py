@@ -25,7 +25,7 @@ INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'completed', 1,
        CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 1, 1, '',
        false, '', '', now(), now(), false
-FROM generate_series(1, 150000) g
+FROM generate_series(1, 40000) g
 """
 
 
@@ -61,7 +61,7 @@ def test_claims_stay_index_walks_while_the_table_grows(limit: int | None) -> Non
                 Job.objects.all().delete()
         with connection.cursor() as cursor:
             cursor.execute(HISTORY)
-            cursor.execute(BACKLOG)
+            cursor.execute(BACKLOG.replace("150000", "40000"))
         for name in NAMES:
             with connections.atomic():
                 walked, by_index = rows_read()
@@ -92,7 +92,7 @@ WHERE id <= (SELECT min(id) + 20000 FROM tailrace_jobs_job)
 @pytest.mark.parametrize("analysed", [False, True], ids=["no statistics", "all ran then"])
 def test_a_rescue_reads_what_runs_and_no_history(analysed: bool) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(HISTORY.replace("150000", "30000"))
+        cursor.execute(HISTORY.replace("40000", "30000"))
         cursor.execute(RUNNING)
         if analysed:
             cursor.execute("ANALYZE tailrace_jobs_job")

@@ -15,6 +15,7 @@ from tailrace.jobs.engine.settling import settle
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Skip
 from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.testing.perform import work_off
 from tests.kit import claimed, run_and_settle, verdicts_on
 from tests.sandbox.handlers import Batch, Other, Working
 
@@ -84,7 +85,7 @@ def test_a_call_that_leaves_a_transaction_open_fails(scripted, leave) -> None:
     bad = enqueue(Working)
     scripted("test.work", lambda job: leave() if job.id == bad else execute("SELECT 1") and None)
     innocent = enqueue(Working)
-    drain("test.work")
+    work_off(["test.work"])
     assert clean()
     states = dict(Job.objects.values_list("id", "state"))
     assert states == {bad: "failed", innocent: "completed"}
@@ -106,8 +107,7 @@ def test_a_call_that_raises_in_its_transaction(scripted, leave, error) -> None:
 
     scripted("test.work", work)
     innocent, other = enqueue(Working), enqueue(Other)
-    drain("test.work")
-    drain("test.other")
+    work_off(["test.work", "test.other"])
     assert clean()
     rows = {id: row for id, *row in Job.objects.values_list("id", "state", "error", "claim_no")}
     state = "skipped" if isinstance(error, Skip) else "pending"
@@ -185,7 +185,7 @@ def test_a_session_that_no_call_changed_is_kept(scripted) -> None:
 
     scripted("test.work", work)
     enqueue_many(Working, [{}] * 3)
-    drain("test.work")
+    work_off(["test.work"])
     assert len(pids) == 3
     assert len(set(pids)) == 1
 
@@ -201,7 +201,7 @@ def test_prepared_statements_work_after_a_change(scripted) -> None:
 
     scripted("test.work", work)
     enqueue_many(Working, [{}] * 5)
-    drain("test.work")
+    work_off(["test.work"])
     assert set(Job.objects.values_list("state", "claim_no")) == {("completed", 1)}
 
 
@@ -281,6 +281,6 @@ def test_a_connection_is_of_use_after_a_time_limit(scripted, monkeypatch) -> Non
         execute("SELECT 1")
 
     scripted("test.work", work)
-    drain("test.work")
+    work_off(["test.work"])
     states = dict(Job.objects.values_list("id", "state"))
     assert states == {ids[0]: "completed", ids[1]: "pending", ids[2]: "completed"}

@@ -1,4 +1,4 @@
-"""Real workers that have to end: what runs has its grace, and nothing waits for a lease."""
+"""Real workers that have to end: what runs has its timeout, and nothing waits for a lease."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tests.sandbox.models import Effect
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-GRACE = "1"
+TIMEOUT = "1"
 FOREVER = 600.0
 """Seconds of a call that cannot have ended by itself."""
 
@@ -32,8 +32,8 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def grace_env(process_env: dict[str, str]) -> dict[str, str]:
-    return process_env | {"SHUTDOWN_GRACE": GRACE}
+def short_env(process_env: dict[str, str]) -> dict[str, str]:
+    return process_env | {"SHUTDOWN_TIMEOUT": TIMEOUT}
 
 
 def begun() -> int:
@@ -62,16 +62,16 @@ LIKE_OTHERS = ("SIGINT to the group", "SIGQUIT to the main process")
     "end",
     [pytest.param(end, marks=pytest.mark.long if end in LIKE_OTHERS else ()) for end in ENDS],
 )
-def test_long_calls_are_interrupted_and_run_elsewhere(end: str, grace_env, log) -> None:
+def test_long_calls_are_interrupted_and_run_elsewhere(end: str, short_env, log, run_jobs) -> None:
     enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": FOREVER}}] * 5)
-    with worker(grace_env, ["test.work"], log=log, concurrency=2) as ended:
+    with worker(short_env, ["test.work"], log=log, concurrency=2) as ended:
         wait_until(lambda: begun() == 2)
         ENDS[end](ended)
         ended.process.wait(PATIENCE)
     assert_all_given_back(interrupted=2)
     Job.objects.update(payload={"do": "nothing"})
-    with worker(grace_env, ["test.work"], log=log):
-        wait_until(lambda: not Job.objects.exclude(state="completed").exists())
+    run_jobs("test.work")
+    assert set(Job.objects.values_list("state", flat=True)) == {"completed"}
     assert set(Job.objects.values_list("attempt", flat=True)) == {1}
 
 
@@ -83,9 +83,9 @@ def assert_all_given_back(interrupted: int) -> None:
 
 
 @pytest.mark.parametrize("pool", ["prefork", "solo", "threads"])
-def test_a_call_that_cannot_be_interrupted_is_abandoned(pool: str, grace_env, log) -> None:
+def test_a_call_that_cannot_be_interrupted_is_abandoned(pool: str, short_env, log) -> None:
     enqueue_many(Working, [{"payload": {"do": "sleep through", "seconds": FOREVER}}] * 2)
-    with worker(grace_env, ["test.work"], log=log, pool=pool) as ended:
+    with worker(short_env, ["test.work"], log=log, pool=pool) as ended:
         wait_until(begun)
         ended.process.send_signal(signal.SIGTERM)
         ended.process.wait(PATIENCE)
@@ -93,7 +93,7 @@ def test_a_call_that_cannot_be_interrupted_is_abandoned(pool: str, grace_env, lo
     assert_all_given_back(interrupted=1)
 
 
-def test_a_call_may_end_within_its_grace(process_env, log) -> None:
+def test_a_call_may_end_within_its_timeout(process_env, log) -> None:
     """It asks `job.shutting_down()`."""
     enqueue_many(Working, [{"payload": {"do": "sleep politely", "seconds": FOREVER}}] * 4)
     with worker(process_env, ["test.work"], log=log, concurrency=2) as ended:
@@ -117,10 +117,10 @@ def test_idle_children_take_what_a_slow_call_leaves(process_env, log, tmp_path) 
     assert Effect.objects.count() == 8
 
 
-def test_a_child_that_hangs_ends_with_its_worker(grace_env, log) -> None:
+def test_a_child_that_hangs_ends_with_its_worker(short_env, log) -> None:
     """No signal that can be caught reaches a child that is stopped."""
     enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": FOREVER}}])
-    with worker(grace_env, ["test.work"], log=log) as ended:
+    with worker(short_env, ["test.work"], log=log) as ended:
         wait_until(begun)
         [child] = psutil.Process(ended.process.pid).children()
         child.suspend()

@@ -43,8 +43,8 @@ def assert_nothing_lost_or_doubled() -> None:
     assert not Attempt.objects.exists()
 
 
-def test_sigterm_to_the_group_lets_the_running_call_end(process_env, log) -> None:
-    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 1}}] * 400)
+def test_sigterm_to_the_group_lets_the_running_call_end(process_env, log, run_jobs) -> None:
+    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 1}}] * 100)
     with worker(process_env, ["test.work"], log=log, concurrency=2) as stopped:
         wait_until(running, 20)
         stopped.signal(signal.SIGTERM)
@@ -53,9 +53,9 @@ def test_sigterm_to_the_group_lets_the_running_call_end(process_env, log) -> Non
     assert_nothing_lost_or_doubled()
     assert Job.objects.pending().exists(), "the rest was handed back, not worked off"
     finish_quickly()
-    with worker(process_env, ["test.work"], log=log, concurrency=2):
-        wait_until(all_completed)
-    assert Effect.objects.count() == 400
+    run_jobs("test.work")
+    assert all_completed()
+    assert Effect.objects.count() == 100
 
 
 def test_sigterm_to_the_group_in_a_batch(process_env, log) -> None:
@@ -70,7 +70,7 @@ def test_sigterm_to_the_group_in_a_batch(process_env, log) -> None:
 
 def test_sigterm_to_a_busy_child_alone(process_env, log) -> None:
     """It ends after its call; another child takes its place, and the rest of the jobs."""
-    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 0.5}}] * 400)
+    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 0.5}}] * 100)
     with worker(process_env, ["test.work"], log=log):
         wait_until(running, 20)
         first = Effect.objects.earliest("id").process
@@ -79,7 +79,7 @@ def test_sigterm_to_a_busy_child_alone(process_env, log) -> None:
         wait_until(all_completed)
     assert_nothing_lost_or_doubled()
     by_first = Effect.objects.filter(process=first).count()
-    assert 0 < by_first < 400 == Effect.objects.count()
+    assert 0 < by_first < 100 == Effect.objects.count()
 
 
 def finish_quickly() -> None:

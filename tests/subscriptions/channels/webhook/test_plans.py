@@ -14,7 +14,7 @@ from tailrace.subscriptions.channels.webhook.history import message_list, messag
 from tailrace.subscriptions.channels.webhook.operations import endpoints
 from tailrace.subscriptions.models import Endpoint
 from tailrace.subscriptions.notifications.audience.history import newest_ids
-from tests.jobs.engine.plans.test_plans import frugal
+from tests.jobs.engine.plans.pages_read import frugal
 from tests.subscriptions.channels.webhook.kit import FIRST, WEBHOOK, assign_role, owner
 from tests.web.program import Program
 

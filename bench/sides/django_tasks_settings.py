@@ -1,7 +1,0 @@
-"""The benchmarks' settings with django-tasks and its database backend."""
-
-from bench import settings
-
-globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
-INSTALLED_APPS = [*settings.INSTALLED_APPS, "django_tasks", "django_tasks_db"]
-TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}

@@ -1,0 +1,1 @@
+"""How much memory and disk Tailrace uses."""
