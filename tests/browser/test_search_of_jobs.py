@@ -40,6 +40,10 @@ def test_what_a_search_takes_can_be_read(
         expect(terms.get_by_text(term, exact=True)).to_be_visible()
     take_picture(page, f"search-terms-{width}-{scheme}")
     assert_fits(page)
+
+
+def test_no_search_box_cuts_its_text(visit: Callable[..., Page]) -> None:
+    page = visit(User.objects.create_superuser("chief", password="a long password"), JOBS, 375)
     for model, admin in site._registry.items():
         if not admin.search_help_text:
             continue

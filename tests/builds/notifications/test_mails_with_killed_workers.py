@@ -79,9 +79,12 @@ def kill_while_sending(env: dict[str, str], server: MailServer, log: Path) -> No
     rescue.rescue()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("kills", "events_sent"), [(2, 400), pytest.param(4, 1000, marks=pytest.mark.long)]
+)
 def test_each_mail_is_sent_once_though_workers_are_killed(
     kills: int,
+    events_sent: int,
     backend,
     poll: Callable,
     run_jobs: Callable,
@@ -93,7 +96,7 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
 ) -> None:
     settings.MAIL_BURST = 1000
     settings.OBS_LOG_TAIL_BYTES = 0  # no worker here fetches logs
-    for type, values, _round in islice(activity(0), 1000):
+    for type, values, _round in islice(activity(0), events_sent):
         backend.notify(type, values)
     poll()
     for _ in range(3):
@@ -102,8 +105,8 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
     events_clock.offset = 0.0
     events = list(Event.objects.filter(type__startswith="builds.").order_by("id"))
     expected = expected_mails(events)
-    assert len(expected) > 60
-    assert len({event for event, _recipient in expected}) > 20
+    assert len(expected) > 20
+    assert len({event for event, _recipient in expected}) > 10
     run_jobs("subscriptions.notify")
     empty_broker()
     jobs = Job.objects.filter(handler="subscriptions.mail")
