@@ -12,6 +12,7 @@ from bench.servers import ROOT, Servers
 NAMES = (
     "throughput",
     "tasks",
+    "celery_tasks",
     "flows",
     "publish",
     "latency",
