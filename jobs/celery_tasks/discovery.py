@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from celery import _state
+from celery.loaders.base import BaseLoader
 from django.apps import apps
 
 from tailrace.environment.discovery import find_module
@@ -16,8 +17,12 @@ _OF_CELERY = ("celery.app.task:Task", "celery.contrib.django.task:DjangoTask")
 
 
 def discover() -> None:
-    """Import the tasks of all apps, if a Celery app of the project has our class of tasks, or a
+    """Let each Celery worker and beat import our tasks, also of an app that does not search Django's
+    apps for them: it would leave all jobs to others, without a word.
+
+    Import the tasks of all apps, if a Celery app of the project has our class of tasks, or a
     module with our class is imported already; their handlers are declared thereby."""
+    BaseLoader.builtin_modules |= {"tailrace.jobs.tasks"}
     celery_apps = list(_state._get_active_apps())
     for app in celery_apps:
         if app.task_cls not in _OF_CELERY:
