@@ -16,7 +16,7 @@ from tailrace.config.platform_settings.variables import (
     mail_settings,
 )
 from tailrace.db import connections
-from tailrace.db.engine_database import engine_database
+from tailrace.db.engine_database import PREPARE_AFTER, engine_database
 from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 from tailrace.environment.loading import Environment, settings_classes
 from tailrace.jobs.runtime.settings import JobsSettings
@@ -53,7 +53,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         # A pooler may run the next statement in another session, where the cursor does not exist.
         "DISABLE_SERVER_SIDE_CURSORS": True,
         "OPTIONS": {
-            "prepare_threshold": 5 if platform.DATABASE_PREPARE else None,
+            "prepare_threshold": PREPARE_AFTER if platform.DATABASE_PREPARE else None,
             # Detect a lost server within seconds; the kernel's default is two hours.
             "connect_timeout": 5,
             "keepalives_idle": 30,

@@ -65,11 +65,12 @@ def check_at_next_use() -> None:
 def with_reconnect(call: Callable[[], T]) -> T:
     """Return the result of `call`, which is called again if the connection was closed, as a restart
     or failover of PostgreSQL does. Without this, a drain would lose its message. `call` must be
-    safe to repeat. Within a transaction, it is called only once."""
+    safe to repeat: it is its own check. Within a transaction, it is called only once."""
     connection = current()
     if connection.in_atomic_block:
         return call()
     connection.close_if_unusable_or_obsolete()
+    connection.health_check_done = True  # type: ignore[attr-defined]
     try:
         return call()
     except (OperationalError, InterfaceError):

@@ -55,6 +55,8 @@ SESSION = {
     "jit": "off",  # before PostgreSQL 18, a plan with a switched-off step counts as expensive
 }
 """Settings of the engine's session."""
+PREPARE_AFTER = 5
+"""A statement is prepared when a session sends it the next time after so many."""
 
 
 def engine_database(
@@ -92,6 +94,8 @@ def add_engine_database() -> None:
     own = engine_database(default, pooled=pooled, alias=home())
     for name in ("pool", "isolation_level"):
         own["OPTIONS"].pop(name, None)
+    if not pooled:
+        own["OPTIONS"].setdefault("prepare_threshold", PREPARE_AFTER)
     own |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
     settings.DATABASES[ENGINE] = own
     connections.configure_settings(settings.DATABASES)

@@ -51,13 +51,18 @@ def call(count: int, at_once: int) -> None:
                     effect.delay_on_commit(number)
 
 
+def expect(result: int, got: int) -> None:
+    if got != result:
+        raise SystemExit(f"bench: the result is {got}; it must be {result}")
+
+
 def latency(count: int) -> None:
     """Call a task and wait for its result, again and again."""
     from bench.celery_host.celery import add
 
     for number in range(-WARM, count):
         began = time.monotonic()
-        assert add.delay(number, 1).get(timeout=PATIENCE) == number + 1
+        expect(number + 1, add.delay(number, 1).get(timeout=PATIENCE))
         if number >= 0:
             print(time.monotonic() - began)
 
@@ -71,7 +76,7 @@ def group(count: int) -> None:
     add.delay(1, 1).get(timeout=PATIENCE)
     began = time.monotonic()
     results = group(add.s(number, 1) for number in range(count)).delay()
-    assert sum(results.get(timeout=PATIENCE)) == count * (count + 1) // 2
+    expect(count * (count + 1) // 2, sum(results.get(timeout=PATIENCE)))
     print(time.monotonic() - began)
 
 
@@ -84,7 +89,7 @@ def chord(count: int) -> None:
     add.delay(1, 1).get(timeout=PATIENCE)
     began = time.monotonic()
     result = chord((add.s(number, 1) for number in range(count)), total.s()).delay()
-    assert result.get(timeout=PATIENCE) == count * (count + 1) // 2
+    expect(count * (count + 1) // 2, result.get(timeout=PATIENCE))
     print(time.monotonic() - began)
 
 

@@ -17,8 +17,8 @@ _OF_CELERY = ("celery.app.task:Task", "celery.contrib.django.task:DjangoTask")
 
 
 def discover() -> None:
-    """Let each Celery worker and beat import our tasks, also of an app that does not search Django's
-    apps for them: it would leave all jobs to others, without a word.
+    """Let each Celery worker and beat import our tasks, also of a Celery app that does not search
+    Django's apps for tasks: without them it would leave all jobs to others, without a word.
 
     Import the tasks of all apps, if a Celery app of the project has our class of tasks, or a
     module with our class is imported already; their handlers are declared thereby."""

@@ -73,13 +73,17 @@ def _request(call: Call) -> dict[str, Any]:
     """Return the request, as Celery's worker makes it of a message."""
     payload, task, job = call.payload, call.task, call.job
     outer = getattr(get_current_task(), "request", None)
-    args, kwargs = _arguments(task.app, payload)
+    own = payload.opaque
+    plain = [payload.args, payload.kwargs] if own is None else [[], {}]
+    headers, embed, args, kwargs = from_json([payload.headers, payload.embed, *plain])
+    if own is not None:
+        args, kwargs = _decoded(task.app, own, payload.args)
     if any(map(is_placeholder, args)):
         args = filled_in(args, _results_of_parents(job))
-    headers = {"retries": 0, "timelimit": [None, None], "lang": "py"} | from_json(payload.headers)
     return {
+        "retries": 0, "timelimit": [None, None], "lang": "py",
         **headers,
-        **from_json(payload.embed),
+        **embed,
         "id": payload.id,
         "task": task.name,
         "args": args,
@@ -98,14 +102,12 @@ def _request(call: Call) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _arguments(app: Any, payload: TaskPayload) -> tuple[list[Any], dict[str, Any]]:
-    if payload.opaque is None:
-        return from_json(payload.args), from_json(payload.kwargs)
+def _decoded(app: Any, own: dict[str, str], args: Any) -> tuple[list[Any], dict[str, Any]]:
     try:
-        return decoded(app, payload.opaque, payload.args)
+        return decoded(app, own, args)
     except Exception as error:  # of the project's own decoder
         name = f"{type(error).__module__}.{type(error).__qualname__}"
-        text = f"its arguments cannot be decoded as {payload.opaque['type']}: {name}"
+        text = f"its arguments cannot be decoded as {own['type']}: {name}"
         raise Permanent(text) from None
 
 

@@ -25,7 +25,7 @@ from tailrace.jobs.celery_tasks.results import job_states
 from tailrace.jobs.celery_tasks.results.job_states import GROUP, Stored
 from tailrace.jobs.celery_tasks.task import Task
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.1
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.1
 """Seconds between two looks for a result: between them a tenth of the time waited so far."""
 
 _STORE = """
