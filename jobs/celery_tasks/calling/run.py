@@ -20,6 +20,7 @@ from tailrace.db.query import database_now, execute, query
 from tailrace.db.sql.plans import probe
 from tailrace.jobs import handler as outcomes
 from tailrace.jobs.celery_tasks import handlers, running, schedules, stamps
+from tailrace.jobs.celery_tasks.calling import events
 from tailrace.jobs.celery_tasks.calling.limits import Limits, Terminated
 from tailrace.jobs.celery_tasks.calling.revoked import watched
 from tailrace.jobs.celery_tasks.message.encoding import from_json
@@ -61,12 +62,18 @@ def run(task: Any, job: ClaimedJob) -> Any:
     if stamps.is_revoked(payload.headers):
         _announce_revoked(call, request)
         raise outcomes.Cancel("revoked by its stamps")
+    events.begun(call, request)
     token = running.current.set(call)
     try:
         traced = _traced(call, request)
-        return _outcome(call, request, traced)
+        result = _outcome(call, request, traced)
+    except BaseException as error:
+        events.raised(call, request, error)
+        raise
     finally:
         running.current.reset(token)
+    events.succeeded(call, request, traced.retstr, traced.runtime)
+    return result
 
 
 def _request(call: Call) -> dict[str, Any]:
@@ -319,6 +326,6 @@ def _announce_revoked(
     signum: str | None = None,
 ) -> None:
     context = Context(request, called_directly=False)
-    signals.task_revoked.send(
-        sender=call.task, request=context, terminated=terminated, signum=signum, expired=expired
-    )
+    how = {"terminated": terminated, "signum": signum, "expired": expired}
+    signals.task_revoked.send(sender=call.task, request=context, **how)
+    events.revoked(call, request, **how)
