@@ -56,10 +56,10 @@ class JobsConfig(AppConfig):
         connection_created.connect(refuse_old, dispatch_uid="jobs.refuse_old")
         registry.discover()
         if getattr(settings, "TASKS", None):
-            from tailrace.jobs.django_tasks import discovery
+            from tailrace.jobs.frameworks.django_tasks import discovery
 
             discovery.discover()
-        from tailrace.jobs.celery_tasks import discovery as celery_discovery
+        from tailrace.jobs.frameworks.celery_tasks import discovery as celery_discovery
 
         celery_discovery.discover()
         import_modules("invariants")

@@ -9,7 +9,7 @@ INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
 TASKS_OF_DJANGO = "django_tasks" if find_spec("django.tasks") is None else "django.tasks"
 TASKS = {
     "default": {
-        "BACKEND": "tailrace.jobs.django_tasks.Backend",
+        "BACKEND": "tailrace.django_tasks.Backend",
         "QUEUES": ["default", "mails"],
         "OPTIONS": {
             "max_attempts": 3,

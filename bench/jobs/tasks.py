@@ -15,7 +15,7 @@ ENQUEUE = "enqueued one by one"
 BOTH = "enqueued by a thousand, and run"
 SIDES = {
     "Tailrace": (
-        "tailrace.jobs.django_tasks.Backend",
+        "tailrace.django_tasks.Backend",
         20_000,
         """SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
         FROM tailrace_jobs_job WHERE state = 'completed'""",

@@ -25,7 +25,7 @@ REPLACED = (
     (r"django\.tasks\.backends\.(dummy|immediate)\b", STAND_INS),
     (r"django_tasks\.backends\.(dummy|immediate)\b", STAND_INS),
     (r"django_tasks_db(\.\w+)* import", f"{STAND_INS} import"),
-    (r'"django_tasks_db\.DatabaseBackend"', '"tailrace.jobs.django_tasks.Backend"'),
+    (r'"django_tasks_db\.DatabaseBackend"', '"tailrace.django_tasks.Backend"'),
     (r"uuid\.UUID\(result\.id\)\.version, 4", "result.id.isdecimal(), True"),  # the id of a job
     (r"This task failed due to", "This Task failed due to"),
     (r"from tests import tasks", "from tasks import tasks"),

@@ -3,7 +3,7 @@ are skipped with their reasons."""
 
 import pytest
 
-from tailrace.jobs.django_tasks import registration
+from tailrace.jobs.frameworks.django_tasks import registration
 from tests.django_tasks_suite.reasons import NOT_APPLICABLE
 
 registration.is_complete = False

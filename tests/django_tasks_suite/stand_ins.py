@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from tailrace.jobs.django_tasks import Backend, framework
-from tailrace.jobs.django_tasks.framework import Task, TaskResult
+from tailrace.django_tasks import Backend
 from tailrace.jobs.engine import registry
+from tailrace.jobs.frameworks.django_tasks import framework
+from tailrace.jobs.frameworks.django_tasks.framework import Task, TaskResult
 from tailrace.jobs.models import Job
 from tailrace.jobs.testing.perform import work_off
 

@@ -1,6 +1,6 @@
 """A task outside of the modules that are searched for tasks: TASKS names it in OPTIONS."""
 
-from tailrace.jobs.django_tasks.framework import task
+from tailrace.jobs.frameworks.django_tasks.framework import task
 
 
 @task(backend="elsewhere")

@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from tailrace.jobs.django_tasks.framework import TaskContext, task
+from tailrace.jobs.frameworks.django_tasks.framework import TaskContext, task
 from tailrace.jobs.handler import Retry
 from tests.sandbox import durable  # noqa: F401  (Celery finds tasks in this module only)
 from tests.sandbox.models import Effect

@@ -6,8 +6,8 @@ from typing import Any
 
 from celery import Celery
 
-from tailrace.jobs.celery_tasks.checks import POOLS
-from tailrace.jobs.celery_tasks.message.opaque import is_accepted
+from tailrace.jobs.frameworks.celery_tasks.checks import POOLS
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import is_accepted
 from tailrace.jobs.platform.adopting.workers import Workers
 
 _NO_MEANING = {

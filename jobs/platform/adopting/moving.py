@@ -10,9 +10,14 @@ from django.apps import apps
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.jobs.celery_tasks.handlers import declared
-from tailrace.jobs.celery_tasks.message.encoding import NotJson
-from tailrace.jobs.celery_tasks.schedules import OWNER, CannotMove, call_of_schedule, moved
+from tailrace.jobs.frameworks.celery_tasks.handlers import declared
+from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
+from tailrace.jobs.frameworks.celery_tasks.schedules import (
+    OWNER,
+    CannotMove,
+    call_of_schedule,
+    moved,
+)
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.operations.schedules import NewSchedule, create_schedules, remove_schedules
 from tailrace.jobs.platform.adopting.schedules import Entry, ScheduleReport, timing_of

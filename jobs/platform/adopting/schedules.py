@@ -11,7 +11,7 @@ from celery.schedules import crontab, maybe_schedule, schedule, solar
 from django.apps import apps
 
 from tailrace.environment.suggest import did_you_mean
-from tailrace.jobs.celery_tasks.schedules import moved as moved_names
+from tailrace.jobs.frameworks.celery_tasks.schedules import moved as moved_names
 from tailrace.jobs.models import timing
 from tailrace.jobs.platform.adopting.tasks import OF_CELERY, TaskReport, Verdict, queue_of
 

@@ -8,8 +8,8 @@ from typing import Any
 from celery import Celery
 from celery.exceptions import QueueNotFound
 
-from tailrace.jobs.celery_tasks.message.opaque import UNSAFE, is_accepted
 from tailrace.jobs.engine import registry
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import UNSAFE, is_accepted
 from tailrace.jobs.platform.adopting.arguments import not_json
 from tailrace.jobs.platform.adopting.waiting import waits
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from celery import current_app
 
-from tailrace.jobs.celery_tasks import handlers
 from tailrace.jobs.engine.waking.wake import WORK
+from tailrace.jobs.frameworks.celery_tasks import handlers
 from tests.sandbox import durable
 
 

@@ -9,8 +9,8 @@ from celery import current_app, group
 from celery.exceptions import ImproperlyConfigured
 from django.db import transaction
 
-from tailrace.jobs.celery_tasks.message.encoding import NotJson
 from tailrace.jobs.engine import registry
+from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
 from tailrace.jobs.models import Attempt, CeleryTask, Job
 from tailrace.jobs.operations.replay import replay
 from tests.kit import claimed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.jobs.celery_tasks.checks import check_celery_tasks
+from tailrace.jobs.frameworks.celery_tasks.checks import check_celery_tasks
 from tailrace.jobs.platform.checks.handlers import check_handlers
 from tests.sandbox import durable
 

@@ -10,7 +10,7 @@ import pytest
 from celery import chain, current_app, group
 from kombu.serialization import register, unregister
 
-from tailrace.jobs.celery_tasks.checks import check_celery_tasks
+from tailrace.jobs.frameworks.celery_tasks.checks import check_celery_tasks
 from tailrace.jobs.models import Job
 from tests.sandbox import durable
 

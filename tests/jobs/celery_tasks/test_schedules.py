@@ -16,8 +16,8 @@ from django.db import connection
 from django_celery_beat import models as rows
 from django_celery_beat.schedulers import DatabaseScheduler
 
-from tailrace.jobs.celery_tasks.schedules import leave_out_moved
 from tailrace.jobs.engine.maintenance.ticking import schedules as ticking
+from tailrace.jobs.frameworks.celery_tasks.schedules import leave_out_moved
 from tailrace.jobs.models import Job, Schedule
 from tests.sandbox import durable
 from tests.sandbox.models import Effect

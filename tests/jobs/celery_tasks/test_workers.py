@@ -171,6 +171,7 @@ print(app.send_task("tests.sandbox.durable.add", (3, 3)).id)
     assert Job.objects.get(state="pending").payload["id"] == sent
 
 
+ROOM = "tailrace.jobs.frameworks.celery_tasks"
 APP = """
 import os; os.environ["CELERY_SKIP_CHECKS"] = "1"
 from celery import Celery
@@ -189,6 +190,6 @@ print(*(f"{name}:{registry.find(name).worker_queue}" for name in names))
 def test_all_tasks_of_an_app_run_as_jobs_by_one_line(process_env) -> None:
     done = forks.run(["-c", APP], env=process_env, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines() == [
-        "tailrace.jobs.celery_tasks.results.backend tailrace.jobs.celery_tasks.control",
+        f"{ROOM}.results.backend {ROOM}.control",
         "shop.resize:media celery.accumulate:celery tailrace.chord_error:celery",
     ], done.stderr

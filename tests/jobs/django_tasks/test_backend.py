@@ -6,8 +6,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from tailrace.jobs.django_tasks import Backend
-from tailrace.jobs.django_tasks.framework import (
+from tailrace.django_tasks import Backend
+from tailrace.jobs.engine import registry
+from tailrace.jobs.enqueue import InvalidJob, enqueue
+from tailrace.jobs.frameworks.django_tasks.framework import (
     InvalidTask,
     TaskResult,
     TaskResultDoesNotExist,
@@ -15,8 +17,6 @@ from tailrace.jobs.django_tasks.framework import (
     signals,
     task_backends,
 )
-from tailrace.jobs.engine import registry
-from tailrace.jobs.enqueue import InvalidJob, enqueue
 from tailrace.jobs.handler import Cancel, Permanent, Retry, Skip, Snooze
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tailrace.jobs.django_tasks import Backend, registration
-from tailrace.jobs.django_tasks.framework import task_backends
+from tailrace.django_tasks import Backend
+from tailrace.jobs.frameworks.django_tasks import registration
+from tailrace.jobs.frameworks.django_tasks.framework import task_backends
 from tailrace.jobs.platform.checks.handlers import check_handlers
 from tests.sandbox import tasks
 

@@ -1,0 +1,116 @@
+"""Celery's events of the tasks that run as jobs, for Flower and `celery events`: under their own
+names and ids. A worker sends them if it sends events of other tasks: with `-E`, the setting
+`worker_send_task_events`, or when it is told to by `enable_events`, as Flower does. They may be
+lost, and no call waits for the broker."""
+
+import mmap
+import time
+import traceback
+from collections import Counter, deque
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from celery import signals
+from celery.utils.saferepr import saferepr
+
+from tailrace.jobs import handler as outcomes
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.frameworks.celery_tasks.running import Call
+
+MOST_WAITING = 10_000
+"""Events of a process that wait for the broker. Older ones are dropped."""
+PACE_SECONDS = 0.1
+_on = mmap.mmap(-1, 1)
+"""Whether they are sent: a byte that a worker shares with its processes."""
+_waiting: deque[tuple[Any, str, str, dict[str, Any]]] = deque(maxlen=MOST_WAITING)
+
+
+@signals.worker_init.connect
+def follow_worker(sender: Any, **kwargs: Any) -> None:
+    """Send events while this worker does so of other tasks."""
+    global _on
+    from celery.worker.control import Panel
+
+    _on = mmap.mmap(-1, 1)
+    _on[0] = bool(getattr(sender, "task_events", False))
+    for command in ("enable_events", "disable_events"):
+        _follow(Panel.data, command)
+
+
+def _follow(commands: Any, name: str) -> None:
+    command = commands[name]
+
+    def followed(state: Any, **kwargs: Any) -> Any:
+        reply = command(state, **kwargs)
+        if (dispatcher := state.consumer.event_dispatcher) is not None:
+            _on[0] = not dispatcher.groups or "task" in dispatcher.groups
+        return reply
+
+    commands[name] = followed
+
+
+def begun(call: Call, request: dict[str, Any]) -> None:
+    if not _on[0]:
+        return
+    task = call.task
+    _send(
+        call, request, "task-received", name=task.name, root_id=request.get("root_id"),
+        parent_id=request.get("parent_id"), retries=request["retries"],
+        args=request.get("argsrepr") or saferepr(request["args"]),
+        kwargs=request.get("kwargsrepr") or saferepr(request["kwargs"]),
+        eta=request.get("eta"), expires=request.get("expires"),
+    )  # fmt: skip
+    _send(call, request, "task-started")
+
+
+def succeeded(call: Call, request: dict[str, Any], result: str, seconds: float) -> None:
+    if _on[0]:
+        _send(call, request, "task-succeeded", result=result, runtime=seconds)
+
+
+def raised(call: Call, request: dict[str, Any], error: BaseException) -> None:
+    """Send the event of a call that ended with this error or outcome of its job."""
+    if not _on[0]:
+        return
+    match error:
+        case outcomes.Skip() | outcomes.Cancel():
+            return  # replaced or ignored; one that is revoked has sent its own event
+        case outcomes.Snooze():
+            _send(call, request, "task-rejected", requeue=True)
+        case outcomes.Retry():
+            cause = error.__cause__ or error
+            _send(call, request, "task-retried", exception=saferepr(cause), traceback=_text(cause))
+        case _:
+            _send(call, request, "task-failed", exception=saferepr(error), traceback=_text(error))
+
+
+def revoked(call: Call, request: dict[str, Any], **fields: Any) -> None:
+    if _on[0]:
+        _send(call, request, "task-revoked", **fields)
+
+
+def _text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def _send(call: Call, request: dict[str, Any], type: str, **fields: Any) -> None:
+    fields |= {"uuid": call.id, "timestamp": time.time()}
+    _waiting.append((call.task.app, request["hostname"], type, fields))
+    _sender.request(["events"])
+
+
+def _send_waiting(items: Counter[str]) -> None:
+    waiting = [_waiting.popleft() for _ in range(len(_waiting))]
+    for (app, worker), events in groupby(waiting, key=itemgetter(0, 1)):
+        with app.producer_pool.acquire(block=True) as producer, app.events.Dispatcher(
+            producer.connection, worker, channel=producer.channel, buffer_group={"task"},
+            buffer_limit=MOST_WAITING + 1,
+        ) as dispatcher:  # fmt: skip
+            for _app, _worker, type, fields in events:
+                dispatcher.send(type, **fields)
+            dispatcher.flush(errors=False)
+
+
+_sender = Coalescer("task_events", _send_waiting, pace=PACE_SECONDS)
+"""The thread of a process that sends them, several in one message."""

@@ -1,0 +1,1 @@
+"""A backend of Django's task framework: see docs/django-tasks.md."""
