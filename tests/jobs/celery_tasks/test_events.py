@@ -1,16 +1,19 @@
 """Celery's events of tasks that run as jobs, as Flower and `celery events` receive them."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from celery import current_app
+from celery import Celery, current_app
+from structlog.testing import capture_logs
 
+from tailrace.jobs.frameworks.celery_tasks.calling import events
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox import durable
+from tests.servers.web import closed_port
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.broker]
 
@@ -19,14 +22,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 def received() -> Iterator[dict[str, list[dict[str, Any]]]]:
     """The events of each task by its id, in order; those of others by an empty id."""
     empty_broker()
-    events: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    seen: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with current_app.connection_for_read() as connection:
         receiver = current_app.events.Receiver(
-            connection, handlers={"*": lambda event: events[event.get("uuid", "")].append(event)}
+            connection, handlers={"*": lambda event: seen[event.get("uuid", "")].append(event)}
         )
         thread = Thread(target=receiver.capture, kwargs={"wakeup": False})
         thread.start()
-        yield events
+        yield seen
         receiver.should_stop = True
         thread.join()
 
@@ -75,3 +78,14 @@ def test_events_are_switched_on_and_off_while_a_worker_runs(
         last = durable.add.delay(1, 4)  # the events of earlier calls would come before its
         wait_until(lambda: types(received[last.id])[-1:] == ["task-succeeded"])
     assert (received[before.id], received[after.id]) == ([], [])
+
+
+def test_without_a_broker_events_are_lost_with_a_line_in_the_log() -> None:
+    away = Celery("away", broker=f"redis://127.0.0.1:{closed_port()}/0", set_as_current=False)
+    away.conf.broker_transport_options = {"max_retries": 1}
+    events._waiting.append((away, "worker@test", "task-started", {"uuid": "1"}))
+    with capture_logs() as lines:
+        events._send_waiting(Counter(["events"]))
+    [line] = lines
+    assert (line["event"], line["count"]) == ("celery_tasks.events_not_sent", 1)
+    assert "refused" in line["error"]

@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import structlog
 from celery import signals
 from celery.utils.saferepr import saferepr
 
@@ -18,12 +19,18 @@ from tailrace.jobs import handler as outcomes
 from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.frameworks.celery_tasks.running import Call
 
+log = structlog.get_logger(__name__)
+
 MOST_WAITING = 10_000
 """Events of a process that wait for the broker. Older ones are dropped."""
 PACE_SECONDS = 0.1
+FLUSH_SECONDS = 1
+"""How long a process waits for its last events before it ends."""
+Waiting = tuple[Any, str, str, dict[str, Any]]
+"""The app, the worker's name, the type of the event and its fields."""
 _on = mmap.mmap(-1, 1)
 """Whether they are sent: a byte that a worker shares with its processes."""
-_waiting: deque[tuple[Any, str, str, dict[str, Any]]] = deque(maxlen=MOST_WAITING)
+_waiting: deque[Waiting] = deque(maxlen=MOST_WAITING)
 
 
 @signals.worker_init.connect
@@ -102,6 +109,14 @@ def _send(call: Call, request: dict[str, Any], type: str, **fields: Any) -> None
 
 def _send_waiting(items: Counter[str]) -> None:
     waiting = [_waiting.popleft() for _ in range(len(_waiting))]
+    try:
+        _publish(waiting)
+    except Exception as error:  # kombu's transports raise their own classes
+        text = f"{type(error).__name__}: {error}"
+        log.warning("celery_tasks.events_not_sent", count=len(waiting), error=text)
+
+
+def _publish(waiting: list[Waiting]) -> None:
     for (app, worker), events in groupby(waiting, key=itemgetter(0, 1)):
         with app.producer_pool.acquire(block=True) as producer, app.events.Dispatcher(
             producer.connection, worker, channel=producer.channel, buffer_group={"task"},
@@ -112,5 +127,10 @@ def _send_waiting(items: Counter[str]) -> None:
             dispatcher.flush(errors=False)
 
 
-_sender = Coalescer("task_events", _send_waiting, pace=PACE_SECONDS)
+_sender = Coalescer("task_events", _send_waiting, pace=PACE_SECONDS, flush_at_exit=False)
 """The thread of a process that sends them, several in one message."""
+
+
+@signals.worker_process_shutdown.connect
+def flush(**kwargs: Any) -> None:
+    _sender.flush(FLUSH_SECONDS)
