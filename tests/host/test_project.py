@@ -50,6 +50,7 @@ def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     assert host.scenario("tasks") == [3, [1, 2]]
     # 600 s for a call, 5 for the rest of its drain, 60 to end; the project's own limit is 20.
     assert host.scenario("limits") == ["600/m", 0, 665]
+    assert host.scenario("prepared_statements") == [["SELECT 1"]]
     done = host.manage("tailrace", "verdict")
     assert (done.returncode, done.stdout) == (0, "Healthy\n"), done.stderr
     worker.send_signal(signal.SIGTERM)

@@ -18,6 +18,7 @@ from django.core import checks
 from django.test import AsyncClient, Client, override_settings
 from jobs.models import Job
 from jobs.tasks import count_words, rank
+from tailrace.db import connections, query
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job as OwedJob
 
@@ -48,6 +49,14 @@ def limits():
     app.loader.import_default_modules()
     ours = app.tasks["jobs.announce"]
     return [app.tasks["jobs.tasks.rank"].rate_limit, ours.rate_limit, ours.soft_time_limit]
+
+
+def prepared_statements():
+    """The statements that the engine's session has prepared, after it sent one ten times."""
+    with connections.engine():
+        for _ in range(10):
+            query.prepared("SELECT 1")
+        return query.query("SELECT statement FROM pg_prepared_statements")
 
 
 def wait():
