@@ -10,7 +10,8 @@ from hypothesis import given, settings
 def few_and_many(
     base: settings, few: int, many: int, **strategies: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give the test this many examples, and add one to its module that is long and gets many."""
+    """Give the test this many examples, and add one to its module that is long and gets many. Its
+    other decorators stand below this one: both have them."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         with_many = settings(base, max_examples=many)(given(**strategies)(test))

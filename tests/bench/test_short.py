@@ -1,6 +1,7 @@
 """The short form of `make bench`: each figure is there, and no bar fails anybody."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.report import Row, Target, find, percentile, shown, table
-from tests.addresses import key_space
+from tailrace.config.devserver import embedded
+from tests.addresses import address
 from tests.kit import PATIENCE
 
 pytestmark = pytest.mark.once
@@ -32,15 +34,25 @@ def test_rows_are_found_and_shown() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
 
 
+@pytest.fixture(scope="module")
+def durable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a benchmark with engines of its own: those of the tests do not wait for
+    the disk."""
+    var = tmp_path_factory.mktemp("engines")
+    embedded.ensure(var, embedded.Selection(postgres=True, valkey=True))
+    engines = {
+        "DATABASE_URL": address(embedded.database(var)),
+        "BROKER_URL": embedded.broker_url(var),
+    }
+    return {**os.environ, **engines, "TAILRACE_VAR": str(var)}
+
+
 @pytest.mark.long
 @pytest.mark.slow
-def test_publishing_is_measured_on_an_engine_of_the_tests(
-    process_env: dict[str, str], tmp_path: Path
-) -> None:
-    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}  # nobody else's
+def test_publishing_is_measured(durable: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--only", "publish", "--short", "--out", str(tmp_path)],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=10 * PATIENCE,
+        cwd=ROOT, env=durable, capture_output=True, text=True, timeout=10 * PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "latest.json").read_text())["rows"]
@@ -53,12 +65,11 @@ def test_publishing_is_measured_on_an_engine_of_the_tests(
 @pytest.mark.long
 @pytest.mark.slow
 def test_waiting_calls_are_measured_beside_the_peers(
-    process_env: dict[str, str], tmp_path: Path
+    durable: dict[str, str], tmp_path: Path
 ) -> None:
-    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--only", "waiting", "--short", "--out", str(tmp_path)],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, env=durable, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "latest.json").read_text())["rows"]
@@ -73,13 +84,12 @@ def test_waiting_calls_are_measured_beside_the_peers(
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_revision_is_measured_beside_this_checkout(process_env: dict[str, str]) -> None:
+def test_a_revision_is_measured_beside_this_checkout(durable: dict[str, str]) -> None:
     if subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True).returncode:
         pytest.skip("this is no checkout of git")
-    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}
     done = subprocess.run(
         [sys.executable, "-m", "bench.against", "HEAD", "--rounds", "1", "--calls-only"],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, env=durable, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {line.split(" | ")[0]: line for line in done.stdout.splitlines() if line[:1] == "|"}

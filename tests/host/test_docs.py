@@ -58,7 +58,9 @@ def write(work: Path, before: str, text: str) -> None:
         file.write_text(text)
 
 
-def test_a_newcomer_follows_the_page(empty_host: Host) -> None:
+@pytest.fixture(scope="module")
+def shop(empty_host: Host) -> Host:
+    """The project after somebody has followed the page, with its worker."""
     work = empty_host.work
     empty_broker()
     for words in (("startproject", "shop", "."), ("startapp", "orders")):
@@ -86,34 +88,39 @@ def test_a_newcomer_follows_the_page(empty_host: Host) -> None:
                     pytest.fail(f"this test cannot follow {line!r}")
     assert printed["python manage.py tailrace verdict"] == "Healthy\n"
     assert "orders.send_receipt  idle" in printed["python manage.py tailrace queues"]
-    done = empty_host.manage("shell", "--no-imports", "-c", PAY)
+    return empty_host
+
+
+def test_a_newcomer_follows_the_page(shop: Host) -> None:
+    mails = shop.work / "mails"
+    done = shop.manage("shell", "--no-imports", "-c", PAY)
     assert done.returncode == 0, done.stderr
-    wait_until(lambda: list((work / "mails").glob("*.log")), what="the receipt is mailed")
-    [mail] = (work / "mails").glob("*.log")
+    wait_until(lambda: list(mails.glob("*.log")), what="the receipt is mailed")
+    [mail] = mails.glob("*.log")
     assert "To: ann@example.org" in mail.read_text()
-    done = empty_host.manage("check")
+    done = shop.manage("check")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.long
-def test_it_can_be_left_again(empty_host: Host) -> None:
+def test_it_can_be_left_again(shop: Host) -> None:
     """As docs/leaving.md says."""
-    empty_host.stop_workers()
+    shop.stop_workers()
     for app in ("tailrace_jobs", "tailrace_events"):
         assert f"python manage.py migrate {app} zero" in (ROOT / "docs/leaving.md").read_text()
-        done = empty_host.manage("migrate", app, "zero")
+        done = shop.manage("migrate", app, "zero")
         assert done.returncode == 0, done.stderr
-    settings = empty_host.work / "shop/settings.py"
+    settings = shop.work / "shop/settings.py"
     text = 'INSTALLED_APPS += ["django.contrib.postgres", "tailrace.events", "tailrace.jobs"]\n'
     settings.write_text(settings.read_text().replace(text, ""))
-    urls = empty_host.work / "shop/urls.py"
+    urls = shop.work / "shop/urls.py"
     line = 'urlpatterns += [path("tailrace/", include("tailrace.jobs.platform.pages.urls"))]\n'
     urls.write_text(urls.read_text().replace(line, ""))
     for name in ("handlers", "event_types", "views"):
-        (empty_host.work / f"orders/{name}.py").unlink()
-    done = empty_host.manage("migrate", "--check")
+        (shop.work / f"orders/{name}.py").unlink()
+    done = shop.manage("migrate", "--check")
     assert done.returncode == 0, done.stderr
-    done = empty_host.manage(
+    done = shop.manage(
         "shell", "--no-imports", "-c",
         "from django.db import connection as c; print(c.introspection.table_names())",
     )  # fmt: skip

@@ -16,21 +16,26 @@ from tests.servers.pgbouncer import pgbouncer
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 
+@pytest.fixture(scope="module")
+def host(host: Host) -> Host:
+    done = host.manage("migrate")
+    assert done.returncode == 0, done.stderr
+    return host
+
+
 @pytest.fixture(autouse=True)
 def _stop_workers(host: Host) -> Iterator[None]:
     yield
     host.stop_workers()
 
 
-def test_it_passes_its_checks_and_is_migrated(host: Host) -> None:
+def test_it_passes_its_checks(host: Host) -> None:
     done = host.manage("check")
     assert (done.returncode, done.stdout) == (
         0, "System check identified no issues (0 silenced).\n"
     )  # fmt: skip
     done = host.manage("makemigrations", "--check", "--dry-run")
     assert (done.returncode, done.stdout) == (0, "No changes detected\n"), done.stderr
-    done = host.manage("migrate")
-    assert done.returncode == 0, done.stderr
 
 
 def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:

@@ -180,13 +180,13 @@ def test_any_bytes_are_a_page_or_bad_page(body):
     assert page is None or page.next >= 1
 
 
-@pytest.mark.django_db
 @few_and_many(
     settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None),
     few=40,
     many=150,
     items=st.lists(entries, max_size=5),
 )
+@pytest.mark.django_db
 def test_each_entry_of_any_page_is_recorded(items):
     body = json.dumps({"next": len(items) + 1, "notification": items}).encode()
     page = parse(body, 1)

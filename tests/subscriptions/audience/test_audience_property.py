@@ -221,7 +221,6 @@ def _users(world: World) -> list[User]:
     ]
 
 
-@pytest.mark.django_db
 @few_and_many(
     settings(
         phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -232,6 +231,7 @@ def _users(world: World) -> list[User]:
     many=50,
     world=worlds,
 )
+@pytest.mark.django_db
 def test_the_audience_is_that_of_brute_force(world: World) -> None:
     assert roles.find(FIRST) is not None
     with transaction.atomic():

@@ -153,8 +153,8 @@ def plans() -> Iterator[None]:
     database_clock.offset = 0.0
 
 
-@pytest.mark.slow
 @few_and_many(EXAMPLES, 10, 25, steps=st.lists(STEPS, max_size=14))
+@pytest.mark.slow
 def test_after_any_steps_the_schedules_are_the_tables(steps: list[tuple[str, Any]]) -> None:
     database_clock.offset = 0.0
     with transaction.atomic():
