@@ -95,13 +95,15 @@ def test_a_small_jpeg_of_a_thousand_scans_got_33_seconds_of_a_web_thread() -> No
     assert not Photo.objects.exists()
 
 
-def test_a_picture_that_never_ends_got_a_thread_until_the_web_was_restarted(settings) -> None:
+def test_a_picture_that_never_ends_got_a_thread_until_the_web_was_restarted(
+    settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is of CPU time, which on a busy machine takes long."""
     settings.PHOTOS_DECODE_SECONDS = 1
+    monkeypatch.setattr(picture_module, "WAIT_SECONDS", 2 * PATIENCE)
     file = progressive_jpeg(8000, 40)  # few enough scans to be decoded
-    started = time.monotonic()
     with pytest.raises(InvalidPicture, match=r"takes more than 1 s \(PHOTOS_DECODE_SECONDS\)"):
         read(file)
-    assert time.monotonic() - started < 60
     assert decoders() == []
 
 
