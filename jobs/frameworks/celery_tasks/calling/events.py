@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 MOST_WAITING = 10_000
 """Events of a process that wait for the broker. Older ones are dropped."""
 PACE_SECONDS = 0.1
+LONGEST_VALUE, LONGEST_TRACEBACK = 1024, 8192
+"""Characters: of arguments and exceptions, as with Celery, and of the end of a traceback."""
 FLUSH_SECONDS = 1
 """How long a process waits for its last events before it ends."""
 Waiting = tuple[Any, str, str, dict[str, Any]]
@@ -64,8 +66,8 @@ def begun(call: Call, request: dict[str, Any]) -> None:
     _send(
         call, request, "task-received", name=task.name, root_id=request.get("root_id"),
         parent_id=request.get("parent_id"), retries=request["retries"],
-        args=request.get("argsrepr") or saferepr(request["args"]),
-        kwargs=request.get("kwargsrepr") or saferepr(request["kwargs"]),
+        args=request.get("argsrepr") or _shown(request["args"]),
+        kwargs=request.get("kwargsrepr") or _shown(request["kwargs"]),
         eta=request.get("eta"), expires=request.get("expires"),
     )  # fmt: skip
     _send(call, request, "task-started")
@@ -87,9 +89,9 @@ def raised(call: Call, request: dict[str, Any], error: BaseException) -> None:
             _send(call, request, "task-rejected", requeue=True)
         case outcomes.Retry():
             cause = error.__cause__ or error
-            _send(call, request, "task-retried", exception=saferepr(cause), traceback=_text(cause))
+            _send(call, request, "task-retried", exception=_shown(cause), traceback=_text(cause))
         case _:
-            _send(call, request, "task-failed", exception=saferepr(error), traceback=_text(error))
+            _send(call, request, "task-failed", exception=_shown(error), traceback=_text(error))
 
 
 def revoked(call: Call, request: dict[str, Any], **fields: Any) -> None:
@@ -97,8 +99,12 @@ def revoked(call: Call, request: dict[str, Any], **fields: Any) -> None:
         _send(call, request, "task-revoked", **fields)
 
 
+def _shown(value: Any) -> str:
+    return saferepr(value, LONGEST_VALUE)[:LONGEST_VALUE]
+
+
 def _text(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
+    return "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
 
 
 def _send(call: Call, request: dict[str, Any], type: str, **fields: Any) -> None:
