@@ -17,6 +17,8 @@ import pytest
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from tailrace.config.installed_apps import APPS
 from tailrace.config.platform_settings.variables import PlatformSettings, secret_key_file
@@ -24,6 +26,14 @@ from tailrace.environment import private_files
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.loading import settings_classes
 
+# Examples are made slowly on a busy machine.
+hypothesis_settings.register_profile(
+    "any machine",
+    hypothesis_settings(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+hypothesis_settings.load_profile("any machine")
 # Modules and tests stay until the end: what they consist of is not collected again and again.
 gc.disable()
 ROOT = Path(__file__).parent.parent

@@ -181,7 +181,7 @@ def test_any_bytes_are_a_page_or_bad_page(body):
 
 
 @few_and_many(
-    settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None),
+    settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]),
     few=40,
     many=150,
     items=st.lists(entries, max_size=5),
