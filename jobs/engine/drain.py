@@ -125,7 +125,7 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
                     tally += _settle_and_report(ended)
                     settled_at = time.monotonic()
-            wake.claimed_next.set(handler.name)
+            wake.claimed_next.set("" if handler.one_job_per_drain else handler.name)
         finally:  # also when the process exits: the effects of these jobs have happened
             ended.add(map(handed_back, held.take_waiting()))
             try:

@@ -9,7 +9,11 @@ from celery import chain, chord, current_app, group, signals
 from celery.app.trace import trace_task
 from celery.exceptions import ChordError, CPendingDeprecationWarning, ImproperlyConfigured
 
-from tailrace.jobs.models import Flow, Job
+from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.frameworks.celery_tasks import worker
+from tailrace.jobs.models import Flow, Job, QueueActivity
 from tailrace.jobs.operations.replay import replay
 from tests.kit import PATIENCE, ROOT
 from tests.sandbox import durable
@@ -35,6 +39,19 @@ def test_a_chain_is_a_flow_whose_jobs_wait_for_one_another(run_jobs) -> None:
     assert result.get(timeout=1) == 6
     assert [result.parent.get(timeout=1), result.parent.parent.get(timeout=1)] == [6, 3]
     assert add.AsyncResult(result.parent.parent.id).children[0].id == result.parent.id
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_next_job_of_a_chain_gets_a_wake_up_if_each_drain_runs_one_job(monkeypatch) -> None:
+    """A drain that ends after one job claims no second one, so it must not leave it to itself."""
+    monkeypatch.setattr(worker, "counts_tasks", True)
+    chain(durable.scripted.s(), durable.scripted.s()).delay()
+    handler = registry.get(durable.scripted.name)
+    # Another worker gets the wake-up of the claim, and finds no job: the second one waits yet.
+    durable.script.append(lambda task: begin(handler) and None)
+    assert drain(handler.name) == 1
+    assert [state for _name, state in states()] == ["completed", "pending"]
+    assert QueueActivity.objects.filter(name=handler.name).latest("slice").awake
 
 
 @pytest.mark.parametrize("steps", [150, pytest.param(300, marks=pytest.mark.long)])
