@@ -11,7 +11,9 @@ from celery import Celery, current_app
 from structlog.testing import capture_logs
 
 from tailrace.jobs.frameworks.celery_tasks.calling import events
-from tests.kit import empty_broker, wait_until, worker
+from tailrace.jobs.frameworks.celery_tasks.running import Call
+from tailrace.jobs.handler import Interrupted, LeaseLost
+from tests.kit import claimed, empty_broker, wait_until, worker
 from tests.sandbox import durable
 from tests.servers.web import closed_port
 
@@ -89,3 +91,14 @@ def test_without_a_broker_events_are_lost_with_a_line_in_the_log() -> None:
     [line] = lines
     assert (line["event"], line["count"]) == ("celery_tasks.events_not_sent", 1)
     assert "refused" in line["error"]
+
+
+def test_a_call_that_runs_again_elsewhere_sends_no_failure(monkeypatch) -> None:
+    """A call that the end of its worker interrupts was shown as failed."""
+    monkeypatch.setattr(events, "_on", bytearray(b"\1"))
+    durable.add.delay(1, 1)
+    [job] = claimed(durable.add.name)
+    call = Call(durable.add, job, job.payload)
+    for error in (Interrupted(), LeaseLost("another worker has it")):
+        events.raised(call, {"hostname": "worker@test"}, error)
+    assert not events._waiting

@@ -1,7 +1,7 @@
 """Celery's events of the tasks that run as jobs, for Flower and `celery events`: under their own
 names and ids. A worker sends them if it sends events of other tasks: with `-E`, the setting
-`worker_send_task_events`, or when it is told to by `enable_events`, as Flower does. They may be
-lost, and no call waits for the broker."""
+`worker_send_task_events`, or the command `enable_events`, which Flower sends. They may be lost, and
+no call waits for the broker."""
 
 import mmap
 import time
@@ -85,6 +85,8 @@ def raised(call: Call, request: dict[str, Any], error: BaseException) -> None:
     match error:
         case outcomes.Skip() | outcomes.Cancel():
             return  # replaced or ignored; one that is revoked has sent its own event
+        case outcomes.Interrupted() | outcomes.LeaseLost():
+            return  # it runs again, and is received again
         case outcomes.Snooze():
             _send(call, request, "task-rejected", requeue=True)
         case outcomes.Retry():
