@@ -5,8 +5,11 @@ from celery import chain, current_app, group
 from celery.exceptions import TaskRevokedError
 from celery.signals import task_revoked
 
+from tailrace.db.query import query
+from tailrace.jobs.frameworks.celery_tasks.calling import revoked
+from tailrace.jobs.frameworks.celery_tasks.calling.limits import Limits
 from tailrace.jobs.models import CeleryTask, Job
-from tests.kit import claimed
+from tests.kit import claimed, wait_until
 from tests.sandbox import durable
 from tests.sandbox.durable import add
 
@@ -84,3 +87,17 @@ def test_a_running_task_is_terminated_by_its_stamps() -> None:
     current_app.control.revoke_by_stamped_headers({"order": "9"}, terminate=True)
     assert ending() == {mine.id, other.id, "stamp:order=7", "stamp:order=9"}
     assert Job.objects.filter(cancel_requested=True).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_that_looks_for_revoked_calls_keeps_no_connection(monkeypatch) -> None:
+    def sessions() -> int:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        return int(query(sql)[0][0])
+
+    monkeypatch.setattr(revoked, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(revoked, "IDLE_SECONDS", 0.05)
+    before = sessions()
+    with revoked._Watcher().watched(1, Limits(None, None, 60)):
+        wait_until(lambda: sessions() > before)
+    wait_until(lambda: sessions() <= before)

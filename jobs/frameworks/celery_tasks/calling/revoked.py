@@ -16,6 +16,8 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks at the database for a call that takes longer than this."""
+IDLE_SECONDS = 30
+"""Without a call for this long, the thread closes its database connection."""
 _REVOKED = """
 SELECT 1 FROM tailrace_jobs_celerytask t JOIN tailrace_jobs_live j ON j.id = t.job_id
 WHERE t.job_id = %(job)s AND t.state = 'REVOKED' AND j.cancel_requested
@@ -59,7 +61,8 @@ class _Watcher:
         while True:
             with self._changed:
                 while self._call is None:
-                    self._changed.wait()
+                    if not self._changed.wait(IDLE_SECONDS):
+                        self._close()
                 call = self._call
             time.sleep(LOOK_SECONDS)
             if self._call is call:
@@ -72,8 +75,11 @@ class _Watcher:
                     limits.terminate()
         except Exception as error:  # usually a database error; it looks again
             log.warning("celery_tasks.not_looked", job=job, error=str(error).strip())
-            with connections.engine():
-                connections.current().close()
+            self._close()
+
+    def _close(self) -> None:
+        with connections.engine():
+            connections.current().close()
 
 
 _watcher = _Watcher()
