@@ -1,7 +1,7 @@
 """What operators do with a flow: cancel, pause, resume and retry it. Each returns an
 OperationResult, as the operations on jobs do."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 from django.db import transaction
@@ -141,15 +141,11 @@ def _in_batches(
     ids: Sequence[int], work: Callable[[Sequence[int]], OperationResult]
 ) -> OperationResult:
     total = OperationResult()
-    for batch in _batches(ids):
-        result = work(batch)
+    for start in range(0, len(ids), BATCH):
+        result = work(ids[start : start + BATCH])
         total.changed += result.changed
         total.stop_requested += result.stop_requested
         total.refused |= result.refused
     for id in total.changed:  # it was changed with a job of an earlier batch
         total.refused.pop(id, None)
     return total
-
-
-def _batches(ids: Sequence[int]) -> Iterable[Sequence[int]]:
-    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

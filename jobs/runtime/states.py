@@ -17,10 +17,10 @@ Each move has one writer, which is a guarded statement. The paths begin in jobs/
 engine/claiming/take.sql        pending → running
 engine/settling/settle.py       running → any
 engine/waking/dependents.py     waiting → pending, cancelled or skipped
-maintenance/ticking/rescue.py   running → pending or failed, when the lease expired
-maintenance/sweeping/missing_handlers.py   pending → failed, when the handler no longer exists
+engine/maintenance/ticking/rescue.py   running → pending or failed, when the lease expired
+engine/maintenance/sweeping/missing_handlers.py   pending → failed, when it has no handler
 operations/cancel.py            waiting or pending → cancelled, also when the parent job is gone
-flows/operations.py             pending → waiting, when the flow is paused
+flows/hold.py                   pending → waiting, when the flow is paused
 operations/replay.py            failed, cancelled or skipped → pending or waiting
 operations/undo.py              pending or waiting → failed or cancelled, as before a replay
 operations/work_out_again.py    failed → pending or skipped

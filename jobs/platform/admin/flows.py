@@ -86,11 +86,8 @@ class FlowAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         for flow in rows:
             flow.status = by_id[flow.pk]
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        flow = super().get_object(request, object_id, from_field)
-        if flow is not None:
-            self.complete(request, [flow])
-        return flow
+    def complete_page(self, request: HttpRequest, row: Any) -> None:
+        self.complete(request, [row])
 
     # Columns and fields
 

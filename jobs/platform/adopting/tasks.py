@@ -10,6 +10,7 @@ from celery.exceptions import QueueNotFound
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.frameworks.celery_tasks.message.opaque import UNSAFE, is_accepted
+from tailrace.jobs.frameworks.celery_tasks.task import Task
 from tailrace.jobs.platform.adopting.arguments import not_json
 from tailrace.jobs.platform.adopting.waiting import waits
 
@@ -39,12 +40,8 @@ def of_app(app: Celery) -> Iterator[TaskReport]:
     for name, task in list(app.tasks.items()):
         if name.startswith((OURS, OF_CELERY)):
             continue
-        if is_durable(task) or registry.find(name) is None:
+        if isinstance(task, Task) or registry.find(name) is None:
             yield _of_task(app, task)
-
-
-def is_durable(task: Any) -> bool:
-    return any(base.__module__.startswith(OURS) for base in _classes(task))
 
 
 def queue_of(app: Celery, task: Any, **options: Any) -> str:
@@ -62,7 +59,7 @@ def queue_of(app: Celery, task: Any, **options: Any) -> str:
 
 def _of_task(app: Celery, task: Any) -> TaskReport:
     queue = queue_of(app, task)
-    durable = is_durable(task)
+    durable = isinstance(task, Task)
     if not durable and (base := _own_base(app, task)):
         reason = (
             f"its class {base} derives from celery.Task: derive it from tailrace.celery.Task to"

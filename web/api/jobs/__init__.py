@@ -15,5 +15,5 @@ routers = {
 scopes = {
     "jobs:read": "see jobs, flows, queues and handlers, with the permissions of the user",
     "jobs:write": "request jobs of the handlers that the user may run",
-    "jobs:operate": "cancel, retry and replay jobs and flows, …, with the permissions of the user",
+    "jobs:operate": "cancel, retry, replay and pause jobs and flows, as far as the user may",
 }
