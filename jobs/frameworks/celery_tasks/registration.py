@@ -12,7 +12,10 @@ from tailrace.jobs.frameworks.celery_tasks import (
     task,
     worker,
 )
-from tailrace.jobs.frameworks.celery_tasks.calling import replacing
+from tailrace.jobs.frameworks.celery_tasks.calling import (
+    inspection,  # noqa: F401  (signal of the worker)
+    replacing,
+)
 from tailrace.jobs.frameworks.celery_tasks.calling.run import run
 from tailrace.jobs.frameworks.celery_tasks.durable import INSTALLED, has_durable
 from tailrace.jobs.frameworks.celery_tasks.handlers import CeleryTaskHandler, declared
