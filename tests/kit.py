@@ -237,14 +237,15 @@ def broker_length(queue: str) -> int:
             return 0
 
 
-def empty_broker() -> None:
-    """Delete all messages of all our queues."""
+def empty_broker(*others: str) -> None:
+    """Delete all messages of all our queues, and of these others."""
     from celery import current_app
 
     tasks.declare_queues()  # of the handlers of test modules, too
     with current_app.connection_for_write() as broker:
         channel = broker.channel()
-        for queue in current_app.amqp.queues.values():
+        queues = current_app.amqp.queues
+        for queue in [*queues.values(), *(queues[name] for name in others)]:
             try:
                 queue(channel).purge()
             except broker.channel_errors:  # RabbitMQ has none of this name, and closed the channel

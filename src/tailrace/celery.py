@@ -6,9 +6,9 @@ app = Celery("shop", task_cls="tailrace.celery:Task")  # all tasks of the app
 
 from django.apps import apps
 
-from tailrace.jobs.frameworks.celery_tasks.task import Task
+from tailrace.jobs.frameworks.celery_tasks.task import LeavingTask, Task
 
-__all__ = ["Task"]
+__all__ = ["LeavingTask", "Task"]
 
 if apps.models_ready:  # else it is imported when Django is set up
     import tailrace.jobs.frameworks.celery_tasks.registration  # noqa: F401

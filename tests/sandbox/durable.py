@@ -9,7 +9,7 @@ from typing import Any
 from celery import chain, chord, group, shared_task
 from celery.exceptions import Ignore, Reject, SoftTimeLimitExceeded
 
-from tailrace.celery import Task
+from tailrace.celery import LeavingTask, Task
 from tests.sandbox.models import Effect
 
 script: list[Callable[..., Any]] = []
@@ -194,3 +194,18 @@ def pid() -> int:
 def plain(value: Any) -> Any:
     note(f"plain {value}")
     return value
+
+
+@durable(base=LeavingTask)
+def double(number: Any) -> Any:
+    """Is called at the broker again; earlier calls are jobs."""
+    note(f"2 * {number}")
+    return 2 * number
+
+
+@durable(base=LeavingTask, bind=True, default_retry_delay=0)
+def double_later(self: Any, number: Any) -> Any:
+    """Fail once; then be replaced by two tasks."""
+    if self.request.retries == 0:
+        raise self.retry()
+    return self.replace(chain(double.s(number), double.s()))

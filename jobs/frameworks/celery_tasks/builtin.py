@@ -10,7 +10,7 @@ from tailrace.jobs.frameworks.celery_tasks import running
 from tailrace.jobs.frameworks.celery_tasks.message.encoding import to_json
 from tailrace.jobs.frameworks.celery_tasks.publishing.scope import CHORD_ERROR
 from tailrace.jobs.frameworks.celery_tasks.results import job_states
-from tailrace.jobs.frameworks.celery_tasks.task import Task
+from tailrace.jobs.frameworks.celery_tasks.task import LeavingTask, Task
 
 _OF_CANVAS = ("celery.accumulate", "celery.map", "celery.starmap")
 
@@ -25,6 +25,7 @@ def add(app: Any) -> None:
 def _replace(sender: Any, **kwargs: Any) -> None:
     """Let Celery's tasks of maps and of groups that replace a task run as jobs, too."""
     app = sender
+    base = LeavingTask if issubclass(app.Task, LeavingTask) else Task
     for name in _OF_CANVAS:
         task = app._tasks.get(name)
         if task is None or isinstance(task, Task):
@@ -32,7 +33,7 @@ def _replace(sender: Any, **kwargs: Any) -> None:
         run = vars(type(task))["run"]
         del app._tasks[name]
         binds = not isinstance(run, staticmethod)
-        app._task_from_fun(getattr(run, "__func__", run), name=name, base=Task, bind=binds)
+        app._task_from_fun(getattr(run, "__func__", run), name=name, base=base, bind=binds)
 
 
 def call_errbacks_of_chord(body: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from celery import group
 from celery.canvas import _chain, _chord, maybe_signature
 
-from tailrace.jobs.frameworks.celery_tasks.task import Task
+from tailrace.jobs.frameworks.celery_tasks.task import runs_as_job
 
 INSTALLED = "_runs_tasks_as_jobs"
 """The attribute of an app with tasks that run as jobs: the class of its former result backend."""
@@ -29,7 +29,7 @@ def is_durable(signature: Any, app: Any) -> bool:
     if isinstance(signature, _chord):
         header = without_empty(getattr(signature.tasks, "tasks", signature.tasks), app)
         return all(is_durable(each, app) for each in (*header, signature.body))
-    return isinstance(app._tasks.get(signature["task"]), Task)
+    return runs_as_job(app._tasks.get(signature["task"]))
 
 
 def without_empty(tasks: Iterable[Any], app: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.frameworks.celery_tasks import (
     builtin,
     checks,  # noqa: F401  (Django runs them)
+    running,
     task,
     worker,
 )
@@ -69,7 +70,7 @@ def _install(app: Any) -> None:
 def _send_task(send_task: Any, app: Any, name: str, *args: Any, **options: Any) -> Any:
     """Send a task by its name, as `Task.apply_async` does if it runs as a job."""
     known = app._tasks.get(name) if name in declared else None
-    if known is not None and not isinstance(options.get("producer"), Producer):
+    if task.runs_as_job(known) and not isinstance(options.get("producer"), Producer):
         options["producer"] = Producer(known, options)
     return send_task(name, *args, **options)
 
@@ -84,4 +85,4 @@ def bind_tasks() -> None:
 
 canvas.install()  # at once: a group may be called before the first of its tasks is bound
 registry.before_listing.append(bind_tasks)
-task.set_parts(task.Parts(register, Producer, replacing.replace))
+task.set_parts(task.Parts(register, Producer, running.is_of_call, replacing.replace))

@@ -76,3 +76,9 @@ def call_of(task_id: Any) -> Call | None:
     """Return the running call if it has this id."""
     call = current.get()
     return call if call is not None and call.id == task_id else None
+
+
+def is_of_call(task_id: Any) -> bool:
+    """Return whether this task is the running call, or was added to its chord."""
+    call = current.get()
+    return call is not None and (call.id == task_id or task_id in call.chord_parts)

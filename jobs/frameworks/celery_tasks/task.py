@@ -1,7 +1,9 @@
 """The class of tasks that run as jobs. A project imports it before Django is set up, so this module
 imports nothing that needs settings or models: `registration` sets what does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,8 @@ class Parts:
     """Declares the handler of a task of this app with this name."""
     producer: Callable[[Any, dict[str, Any]], Any]
     """Returns what publishes a call of a task with these options."""
+    is_of_call: Callable[[Any], bool]
+    """Whether the task with this id is the running call, or was added to its chord."""
     replace: Callable[[Any, Any], bool]
     """Replaces the running call of a task by a signature; returns False if it is no job."""
 
@@ -32,6 +36,7 @@ class Task(DjangoTask):
     board."""
 
     abstract = True
+    creates_jobs = True
     max_attempts = 4
     """How often a call is tried if its worker is lost each time. Celery's own retries do not
     count."""
@@ -56,7 +61,9 @@ class Task(DjangoTask):
     ) -> Any:
         """Create the job of a call in the caller's transaction, with Celery's arguments. Raises
         NotJson if an argument is not JSON."""
-        if not self._get_app().conf.task_always_eager:
+        if not self._get_app().conf.task_always_eager and (
+            runs_as_job(self) or (parts is not None and parts.is_of_call(task_id))
+        ):
             if parts is None:
                 raise AppRegistryNotReady(
                     f"{self.name} was called before Django was set up, or without 'tailrace.jobs'"
@@ -80,6 +87,39 @@ class Task(DjangoTask):
         if parts is None or self.request.is_eager or not parts.replace(self, sig):
             return super().on_replace(sig)
         raise Ignore("Replaced by new task")
+
+
+class LeavingTask(Task):
+    """A task whose new calls go to the broker, as Celery's own, while the jobs of earlier calls are
+    worked off: a release with this class comes before one without ours. A job that is retried or
+    replaced stays a job."""
+
+    abstract = True
+    creates_jobs = False
+
+    def delay_on_commit(self, *args: Any, **kwargs: Any) -> Any:
+        return DjangoTask.delay_on_commit(self, *args, **kwargs)
+
+    def apply_async_on_commit(self, *args: Any, **kwargs: Any) -> Any:
+        return DjangoTask.apply_async_on_commit(self, *args, **kwargs)
+
+
+_continues: ContextVar[bool] = ContextVar("continues", default=False)
+
+
+@contextmanager
+def continuing() -> Iterator[None]:
+    """Within the block, calls of LeavingTask create jobs: they continue a job."""
+    token = _continues.set(True)
+    try:
+        yield
+    finally:
+        _continues.reset(token)
+
+
+def runs_as_job(task: Any) -> bool:
+    """Return whether a call of this task creates a job."""
+    return isinstance(task, Task) and (task.creates_jobs or _continues.get())
 
 
 def set_parts(given: Parts) -> None:

@@ -10,7 +10,6 @@ from django.apps import apps
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.jobs.frameworks.celery_tasks.handlers import declared
 from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
 from tailrace.jobs.frameworks.celery_tasks.schedules import (
     OWNER,
@@ -18,6 +17,7 @@ from tailrace.jobs.frameworks.celery_tasks.schedules import (
     call_of_schedule,
     moved,
 )
+from tailrace.jobs.frameworks.celery_tasks.task import runs_as_job
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.operations.schedules import NewSchedule, create_schedules, remove_schedules
 from tailrace.jobs.platform.adopting.schedules import Entry, ScheduleReport, timing_of
@@ -77,8 +77,8 @@ def move_schedules_back() -> list[str]:
 
 
 def _schedule(app: Celery, entry: Entry, now: datetime) -> NewSchedule:
-    if entry.task not in declared:
-        raise CannotMove("its task is not durable yet")
+    if not runs_as_job(app._tasks.get(entry.task)):
+        raise CannotMove("calls of its task do not create jobs")
     every, cron, _why = timing_of(entry)
     args, kwargs = entry.arguments
     handler, payload = call_of_schedule(app, entry.task, args, kwargs, _options(entry))

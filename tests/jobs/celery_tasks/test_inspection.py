@@ -51,6 +51,8 @@ def test_a_call_shows_its_arguments_as_the_caller_lets_it(process_env, tmp_path:
     with worker(process_env, ["celery"], log=tmp_path / "worker.log") as running:
         durable.nap.apply_async((600,), argsrepr="(hidden)", kwargsrepr="{}")
         inspect = current_app.control.inspect([running.node], timeout=20)
-        wait_until(lambda: any(i["name"] == durable.nap.name for i in inspect.active()[running.node]))
+        wait_until(
+            lambda: any(i["name"] == durable.nap.name for i in inspect.active()[running.node])
+        )
         [info] = [i for i in inspect.active()[running.node] if i["name"] == durable.nap.name]
     assert (info["args"], info["kwargs"]) == ("(hidden)", "{}")

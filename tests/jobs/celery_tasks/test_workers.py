@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from celery import chord, current_app, group
+from celery import chord, group
 from celery.exceptions import TaskRevokedError, TimeLimitExceeded
 from django.db.models import F
 
@@ -21,8 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 
 @pytest.fixture(autouse=True)
 def _empty_broker() -> None:
-    empty_broker()
-    _flush()
+    empty_broker("celery", "media")
 
 
 def ended(*results: Any) -> Callable[[], bool]:
@@ -62,20 +61,12 @@ def test_a_worker_works_off_what_is_routed_to_its_queues(process_env, tmp_path: 
 def test_when_the_broker_is_flushed_nothing_is_lost(process_env, tmp_path: Path) -> None:
     results = group(durable.add.s(number, 1) for number in range(60)).delay()
     late = durable.add.apply_async((1, 1), queue="media")
-    _flush()
+    empty_broker("celery", "media")
     assert (broker_length("celery"), broker_length("media")) == (0, 0)
     with worker(process_env, ["celery", "media"], log=tmp_path / "worker.log"):
         assert sum(results.get(timeout=120)) == sum(range(1, 61))
         assert late.get(timeout=60) == 2
     assert Effect.objects.count() == 61
-
-
-def _flush() -> None:
-    with current_app.connection_for_write() as broker:
-        for name in ("celery", "media"):
-            queue = current_app.amqp.queues[name](broker.default_channel)
-            queue.declare()  # RabbitMQ has none before the first worker
-            queue.purge()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`celery inspect active`, `reserved` and `query_task`, also for the tasks that run as jobs: a worker
+"""`celery inspect active`, `reserved` and `query_task`, also for tasks that run as jobs: a worker
 answers for the calls that its processes hold."""
 
 import json

@@ -6,6 +6,7 @@ from celery.exceptions import ImproperlyConfigured
 
 from tailrace.jobs.frameworks.celery_tasks import running
 from tailrace.jobs.frameworks.celery_tasks.publishing.scope import Scope, collecting
+from tailrace.jobs.frameworks.celery_tasks.task import continuing
 
 
 def replace(task: Any, signature: Any) -> bool:
@@ -16,7 +17,7 @@ def replace(task: Any, signature: Any) -> bool:
     if call is None:
         return False
     scope = Scope(task.app)
-    with collecting(scope.app, scope):
+    with continuing(), collecting(scope.app, scope):
         signature.delay()
     if all(job.message.id != call.id for job in scope.jobs):
         raise ImproperlyConfigured(
