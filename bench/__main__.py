@@ -13,6 +13,7 @@ NAMES = (
     "throughput",
     "tasks",
     "celery_tasks",
+    "celery_faults",
     "flows",
     "publish",
     "latency",
@@ -37,6 +38,7 @@ OPTIONAL = ("huge_import",)
 """Only if they are named."""
 ALL = (*NAMES, *OPTIONAL)
 FOLDERS = {
+    "celery_host": ("celery_tasks", "celery_faults"),
     "domains": ("photos", "imports", "scans", "records", "huge_import"),
     "size": ("footprint", "memory", "storage"),
 }

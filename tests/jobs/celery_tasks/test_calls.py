@@ -6,8 +6,9 @@ from uuid import UUID, uuid4
 
 import pytest
 from celery import current_app, group
-from celery.exceptions import ImproperlyConfigured
-from django.db import transaction
+from celery.exceptions import ImproperlyConfigured, TimeoutError
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
@@ -251,3 +252,17 @@ def test_the_rate_limit_of_a_task_holds_for_all_workers(monkeypatch, clock, limi
     group(durable.add.s(n, 1) for n in range(5)).delay()
     clock.step(1800)
     assert len(claimed(durable.add.name)) + len(claimed(durable.add.name)) == calls
+
+
+@pytest.mark.django_db(transaction=True)
+def test_waiting_for_results_reads_the_live_jobs_alone(run_jobs) -> None:
+    """The history has a partition for each day: to plan a statement on all of them, again and
+    again, takes longer than the call."""
+    results = [durable.add.delay(number, 1) for number in range(3)]
+    with CaptureQueriesContext(connection) as waiting, pytest.raises(TimeoutError):
+        results[0].get(timeout=0)
+    run_jobs()
+    with CaptureQueriesContext(connection) as ended:
+        assert [result.get(timeout=1) for result in results] == [1, 2, 3]
+    assert not any("tailrace_jobs_job" in query["sql"] for query in waiting)
+    assert sum("tailrace_jobs_job" in query["sql"] for query in ended) == 3

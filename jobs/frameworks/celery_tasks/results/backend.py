@@ -267,7 +267,8 @@ class Backend(BaseBackend):
         self._ensure_not_eager()
         waiting, began, iterations = dict.fromkeys(task_ids), time.monotonic(), 0
         while True:
-            for id, meta in self._metas(waiting).items():
+            ended = waiting.keys() - job_states.unfinished(waiting)
+            for id, meta in self._metas([id for id in waiting if id in ended]).items():
                 if meta["status"] in READY_STATES:
                     if on_interval and meta["status"] in states.PROPAGATE_STATES:
                         on_interval()  # raises the error of a parent, if it has failed

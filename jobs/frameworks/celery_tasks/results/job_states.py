@@ -9,7 +9,7 @@ from typing import Any
 from celery import states
 
 from tailrace.db import clock
-from tailrace.db.query import query
+from tailrace.db.query import prepared, query
 from tailrace.db.sql.arrays import text_array
 from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine.waking.dependents import WAITED
@@ -112,6 +112,19 @@ LEFT JOIN tailrace_jobs_celerytask t ON t.job_id = j.id {_ATTEMPT}
     is_cancelled=f"""(j.state = 'cancelled' AND starts_with(j.error, '{WAITED}')
     AND NOT coalesce(j.payload->'is_body' = 'true', false))"""
 )
+
+
+_UNFINISHED = f"""
+SELECT t.task_id
+FROM tailrace_jobs_celerytask t JOIN tailrace_jobs_live j ON {probe("j.id", "t.job_id")}
+WHERE t.task_id = ANY(%(ids)s::text[]) AND j.state IN ('waiting', 'pending', 'running')
+"""
+
+
+def unfinished(task_ids: Iterable[str]) -> set[str]:
+    """Return the tasks whose jobs have not ended. It looks at the live jobs only, so a caller may
+    look again and again while it waits for results."""
+    return {id for (id,) in prepared(_UNFINISHED, ids=text_array(list(task_ids)))}
 
 
 def of_tasks(task_ids: Iterable[str]) -> dict[str, Stored]:

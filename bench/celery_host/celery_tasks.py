@@ -39,28 +39,28 @@ def targets(rows: Sequence[Row]) -> list[Target]:
     ]
 
 
-def _environment(servers: Servers, side: str) -> dict[str, str]:
+def environment(servers: Servers, side: str) -> dict[str, str]:
     env = servers.environment(
         servers.database("celery"),
         servers.broker(),
         BENCH_TASKS=WAYS[side],
         DJANGO_SETTINGS_MODULE="bench.celery_host.settings",
     )
-    servers.run(env, *_program("prepare"))
+    servers.run(env, *program("prepare"))
     return env
 
 
-def _program(*words: str) -> list[str]:
+def program(*words: str) -> list[str]:
     return ["-m", "bench.celery_host.program", *words]
 
 
 def _backlog(servers: Servers, side: str, calls: int) -> Row:
     """Call the task first; then a worker runs the calls."""
-    env = _environment(servers, side)
-    servers.run(env, *_program("call", str(calls), str(min(calls, PER_TRANSACTION))))
+    env = environment(servers, side)
+    servers.run(env, *program("call", str(calls), str(min(calls, PER_TRANSACTION))))
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
         connection.execute("CHECKPOINT")
-        worker = servers.start(f"celery-{WAYS[side]}", env, *_program("work"))
+        worker = servers.start(f"celery-{WAYS[side]}", env, *program("work"))
         wrong = await_effects(connection, calls)
         servers.stop(worker)
         rate = rate_of_effects(connection)
@@ -70,11 +70,11 @@ def _backlog(servers: Servers, side: str, calls: int) -> Row:
 
 def _answers(servers: Servers, side: str, share: int) -> list[Row]:
     """Let a program wait for results, one by one and of a group and a chord."""
-    env = _environment(servers, side)
-    worker = servers.start(f"celery-{WAYS[side]}", env, *_program("work"))
+    env = environment(servers, side)
+    worker = servers.start(f"celery-{WAYS[side]}", env, *program("work"))
 
     def seconds(*words: str) -> list[float]:
-        return [float(line) for line in servers.run(env, *_program(*words)).split()]
+        return [float(line) for line in servers.run(env, *program(*words)).split()]
 
     waits = seconds("latency", str(SINGLE // share))
     large, medium = LARGE // share, MEDIUM // share
