@@ -12,6 +12,7 @@ from bench.servers import Servers, dsn
 TITLE = "Celery tasks that run as jobs"
 JOBS, CAREFUL, STATELESS = "as jobs", "Celery, careful", "Celery, stateless"
 BACKLOG = "a backlog worked off"
+WITH_EVENTS = "a backlog worked off, with Celery's events"
 LATENCY = "delay().get(), p50"
 GROUP, CHORD = "a group of {:,}", "a chord of {:,}"
 CALLS = {JOBS: 20_000, CAREFUL: 5_000, STATELESS: 10_000}
@@ -23,6 +24,7 @@ LARGE, MEDIUM, SINGLE = 10_000, 1_000, 400
 def run(servers: Servers, short: bool) -> list[Row]:
     share = 10 if short else 1
     rows = [_backlog(servers, side, CALLS[side] // share) for side in WAYS]
+    rows += [_backlog(servers, side, CALLS[side] // share, "-E") for side in (JOBS, STATELESS)]
     for side in (JOBS, STATELESS):
         rows += _answers(servers, side, share)
     return rows
@@ -54,18 +56,19 @@ def program(*words: str) -> list[str]:
     return ["-m", "bench.celery_host.program", *words]
 
 
-def _backlog(servers: Servers, side: str, calls: int) -> Row:
-    """Call the task first; then a worker runs the calls."""
+def _backlog(servers: Servers, side: str, calls: int, *options: str) -> Row:
+    """Call the task first; then a worker with these options runs the calls."""
     env = environment(servers, side)
     servers.run(env, *program("call", str(calls), str(min(calls, PER_TRANSACTION))))
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
         connection.execute("CHECKPOINT")
-        worker = servers.start(f"celery-{WAYS[side]}", env, *program("work"))
+        worker = servers.start(f"celery-{WAYS[side]}", env, *program("work", *options))
         wrong = await_effects(connection, calls)
         servers.stop(worker)
         rate = rate_of_effects(connection)
     servers.drop()
-    return Row("celery_tasks", side, BACKLOG, 0 if wrong else rate, "tasks/s", wrong)
+    work = WITH_EVENTS if options else BACKLOG
+    return Row("celery_tasks", side, work, 0 if wrong else rate, "tasks/s", wrong)
 
 
 def _answers(servers: Servers, side: str, share: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""prepare | call COUNT PER_TRANSACTION | latency COUNT | group COUNT | chord COUNT | work.
+"""prepare | call COUNT PER_TRANSACTION | latency COUNT | group COUNT | chord COUNT | work OPTION…
 
 `latency`, `group` and `chord` print seconds, the first for each call.
 """
@@ -93,10 +93,10 @@ def chord(count: int) -> None:
     print(time.monotonic() - began)
 
 
-def work() -> None:
+def work(*options: str) -> None:
     """Become the worker: prefork, a process per core."""
     words = "-m celery -A bench.celery_host.celery worker -l WARNING -c".split()
-    os.execv(sys.executable, [sys.executable, *words, os.environ["BENCH_PROCESSES"]])
+    os.execv(sys.executable, [sys.executable, *words, os.environ["BENCH_PROCESSES"], *options])
 
 
 if __name__ == "__main__":
@@ -104,4 +104,5 @@ if __name__ == "__main__":
     import bench.celery_host.celery  # noqa: F401 the app that is current
 
     function = {each.__name__: each for each in (prepare, call, latency, group, chord, work)}
-    function[sys.argv[1]](*map(int, sys.argv[2:]))
+    words = [int(word) if word.isdigit() else word for word in sys.argv[2:]]
+    function[sys.argv[1]](*words)
