@@ -101,8 +101,7 @@ class ProtectionSettings(AppSettings):
     )
     """URL of the API of leaked passwords, which is used when somebody checks a password"""
     PROTECTION_BROKERS_FILE: str = ""
-    """YAML file of the data brokers, see docs/domains/protection.md; empty: a few sample
-    brokers, which do not exist"""
+    """YAML file of the data brokers, see docs/domains/protection.md; empty: there are none"""
     PROTECTION_LOCAL_BROKERS: bool = False
     """allow brokers at addresses that are not public, for tests and demos"""
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from tailrace.db.query import database_now
 from tailrace.domains.protection.services.properties import watch
 from tailrace.domains.protection.services.properties.places import lot_of
-from tailrace.domains.protection.services.removals import brokers, decisions
+from tailrace.domains.protection.services.removals import decisions
 from tailrace.domains.protection.services.removals.person import Person
 from tailrace.domains.protection.services.reports.period import DEFAULT_DAYS
 from tailrace.domains.protection.services.watchlist import items
@@ -27,6 +27,7 @@ SCAN, SCAN_PROPERTY, REPORT = (
     "protection.reports_generate",
 )
 BROKERS = ("sample-form", "sample-mail", "sample-letter")
+SAMPLE_BROKERS = Path(__file__).with_name("brokers.yaml")
 HOSTS = ("people.example", "records.example", "lists.example")
 """The sites of these brokers, which do not exist."""
 
@@ -37,7 +38,7 @@ def brokers_file() -> Path:
 
 def write_brokers_file(url: str) -> None:
     """Write the file of the sample brokers, with all sites at this URL."""
-    text = brokers.SAMPLES.read_text()
+    text = SAMPLE_BROKERS.read_text()
     for host in HOSTS:
         text = text.replace(f"https://{host}", url)
     brokers_file().parent.mkdir(parents=True, exist_ok=True)

@@ -36,8 +36,6 @@ class BrokerOut(Out):
     """The fields of the person that the broker receives."""
     working_as_of: date
     """When somebody last tested the broker."""
-    sample: bool
-    """True: the broker is a sample and does not exist."""
 
 
 class RemovalsIn(In):

@@ -162,8 +162,5 @@ def _fields(row: RemovalRequest, broker: Broker | None) -> dict[str, str]:
 
 
 def _label(broker: Broker) -> str:
-    sample = ", a sample that does not exist" if broker.sample else ""
-    return (
-        f"{broker.name}: {board.METHOD_WORDS[broker.method]}{sample}"
-        f" (last tested {broker.working_as_of:%B %Y})"
-    )
+    method = board.METHOD_WORDS[broker.method]
+    return f"{broker.name}: {method} (last tested {broker.working_as_of:%B %Y})"

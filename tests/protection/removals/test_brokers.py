@@ -4,7 +4,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tailrace.domains.protection.services.removals.brokers import (
-    SAMPLES,
     InvalidBrokers,
     all_brokers,
     find_broker,
@@ -32,10 +31,12 @@ def file(settings, tmp_path):
 def test_the_samples_are_valid_and_lead_nowhere() -> None:
     brokers = all_brokers()
     assert {broker.method.value for broker in brokers.values()} == {"mail", "form", "manual"}
-    for broker in brokers.values():
-        assert broker.sample
-        assert ".example/" in broker.url
-    assert SAMPLES.exists()
+    assert all(".example/" in broker.url for broker in brokers.values())
+
+
+def test_without_a_file_there_are_no_brokers(settings) -> None:
+    settings.PROTECTION_BROKERS_FILE = ""
+    assert not all_brokers()
 
 
 @pytest.mark.parametrize(

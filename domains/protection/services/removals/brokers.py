@@ -25,7 +25,6 @@ from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, M
 from tailrace.environment.field_errors import field_error, hint
 from tailrace.environment.suggest import did_you_mean
 
-SAMPLES = Path(__file__).with_name("brokers.yaml")
 MAX_BROKERS = 500
 MAX_PROBLEMS = 20
 
@@ -133,7 +132,6 @@ class Broker(BaseModel):
     """Maximum number of requests and checks per minute."""
     working_as_of: date
     """When somebody last tested the entry."""
-    sample: bool = False
 
     @property
     def name(self) -> str:
@@ -174,7 +172,9 @@ class Broker(BaseModel):
 
 def all_brokers() -> Mapping[str, Broker]:
     """Return the brokers by key, in the order of the file. Raises InvalidBrokers."""
-    path = Path(settings.PROTECTION_BROKERS_FILE or SAMPLES)
+    if not settings.PROTECTION_BROKERS_FILE:
+        return {}
+    path = Path(settings.PROTECTION_BROKERS_FILE)
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
