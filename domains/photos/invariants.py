@@ -1,11 +1,22 @@
 """The invariants of photos, gatherings and uploads."""
 
-from django.conf import settings
+from collections.abc import Sequence
+from datetime import timedelta
 
+from django.conf import settings
+from django.db.models import Q
+
+from tailrace.db.query import database_now
 from tailrace.domains.photos.clustering.sweeping import inactive, inconsistent, unassigned
-from tailrace.domains.photos.uploads import cleanup
-from tailrace.domains.photos.uploads.deletion import files, originals
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads.deletion import files
+from tailrace.domains.photos.uploads.pictures import storage
 from tailrace.jobs.runtime.invariant import Invariant
+
+ABANDONED_AFTER = timedelta(hours=1)
+"""An upload that is not finished by then will never be finished."""
+KEY_LIFETIME = timedelta(days=7)
+"""How long a repeated Idempotency-Key returns the photo that was uploaded with it."""
 
 
 class PhotosSweep(Invariant):
@@ -66,8 +77,23 @@ class OriginalsExpire(Invariant):
     name = "photos.originals_expire"
     every = 600
     limit = 500
-    found_by = originals.find_expired
-    repaired_by = originals.delete_originals
+
+    def find(self) -> Sequence[int]:
+        days = settings.PHOTOS_ORIGINALS_RETENTION_DAYS
+        if not days:
+            return []
+        expired = database_now() - timedelta(days=days)
+        photos = Photo.objects.filter(original_deleted_at=None, uploaded_at__lt=expired)
+        return list(photos.order_by("uploaded_at").values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[int]) -> int:
+        photos = Photo.objects.select_for_update(skip_locked=True).filter(pk__in=violations)
+        deleted = [
+            id
+            for id, key in photos.values_list("pk", "storage_key")
+            if not storage.is_stored_here(key) or storage.delete_original(key)
+        ]
+        return Photo.objects.filter(pk__in=deleted).update(original_deleted_at=database_now())
 
 
 class UploadsEnd(Invariant):
@@ -78,5 +104,18 @@ class UploadsEnd(Invariant):
 
     name = "photos.uploads_end"
     every = 600
-    found_by = cleanup.find_ended_uploads
-    repaired_by = cleanup.delete_uploads
+
+    def find(self) -> Sequence[int]:
+        now = database_now()
+        ended = Q(photo=None) | Q(started_at__lt=now - KEY_LIFETIME)
+        uploads = Upload.objects.filter(ended, started_at__lt=now - ABANDONED_AFTER)
+        return list(uploads.order_by("started_at").values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[int]) -> int:
+        deleted = []
+        for upload in Upload.objects.select_for_update(skip_locked=True).filter(pk__in=violations):
+            key = upload.storage_key
+            in_use = not key or Photo.objects.filter(storage_key=key).exists()
+            if in_use or storage.delete(key):
+                deleted.append(upload.pk)
+        return Upload.objects.filter(pk__in=deleted).delete()[0]

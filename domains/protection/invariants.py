@@ -1,15 +1,23 @@
-"""The invariants of watched values, removal requests and stored files."""
+"""The invariants of watched values, removal requests and stored files, and their repairs."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Q
 
+from tailrace.db.query import database_now, query
 from tailrace.domains.protection.files import storage
-from tailrace.domains.protection.models import WatchlistItem
-from tailrace.domains.protection.services.removals import repairs
+from tailrace.domains.protection.models import RemovalRequest, WatchlistItem
+from tailrace.domains.protection.services.removals import moves
+from tailrace.domains.protection.services.removals.brokers import UnknownBroker
 from tailrace.domains.protection.services.watchlist import items, values
+from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.invariant import Invariant
+from tailrace.net.encryption import DecryptionError, decrypt, encrypt, newest_key_id
+
+LATE = timedelta(minutes=10)
+"""How long a step without a job is overdue before the job counts as lost."""
 
 
 class ValuesByNewestKeys(Invariant):
@@ -30,6 +38,16 @@ class ValuesByNewestKeys(Invariant):
         return list(older.order_by("pk").select_for_update(skip_locked=True)[: self.limit])
 
 
+_WITHOUT_JOB = """
+SELECT r.id FROM tailrace_protection_removalrequest r
+  LEFT JOIN tailrace_jobs_job j ON j.id = r.job_id
+WHERE r.next_at < %(before)s
+  AND (j.id IS NULL
+       OR (j.state NOT IN ('waiting', 'pending', 'running') AND j.finished_at < %(before)s))
+ORDER BY r.next_at LIMIT %(limit)s
+"""
+
+
 class RemovalsHaveTheirJob(Invariant):
     """Each removal request whose next step is due has a job for this step.
 
@@ -40,8 +58,25 @@ class RemovalsHaveTheirJob(Invariant):
     name = "protection.removals_have_their_job"
     every = 60
     limit = 500
-    found_by = repairs.requests_without_job
-    repaired_by = repairs.enqueue_or_park
+
+    def find(self) -> Sequence[int]:
+        rows = query(_WITHOUT_JOB, before=database_now() - LATE, limit=self.limit)
+        return [id for (id,) in rows]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        rows = RemovalRequest.objects.select_for_update(skip_locked=True, of=("self",))
+        count = 0
+        for row in rows.filter(pk__in=violations, next_at__isnull=False):
+            job = Job.objects.filter(pk=row.job_id or 0).first()
+            try:
+                if job is not None and job.state in ("failed", "cancelled"):
+                    moves.park(row, f"job {job.pk} of its step is {job.state}")
+                else:
+                    moves.enqueue_again(row)
+            except UnknownBroker as error:
+                moves.park(row, str(error))
+            count += 1
+        return count
 
 
 class RemovalsByNewestKey(Invariant):
@@ -53,8 +88,27 @@ class RemovalsByNewestKey(Invariant):
     name = "protection.removals_by_newest_key"
     every = 60
     limit = 500
-    found_by = repairs.requests_with_older_keys
-    repaired_by = repairs.encrypt_again
+
+    def find(self) -> Sequence[int]:
+        newest = newest_key_id()
+        # An index serves `<` and `>`, but not `!=`.
+        older = RemovalRequest.objects.filter(Q(key_id__lt=newest) | Q(key_id__gt=newest))
+        return list(older.exclude(person="").values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[int]) -> int:
+        changed = 0
+        for row in RemovalRequest.objects.filter(pk__in=violations).exclude(person=""):
+            try:
+                person = encrypt(decrypt(row.person))
+                confirm_url = encrypt(decrypt(row.confirm_url)) if row.confirm_url else ""
+            except DecryptionError:  # the old key is missing, but may be configured again
+                continue
+            unchanged = RemovalRequest.objects.filter(
+                pk=row.pk, person=row.person, confirm_url=row.confirm_url
+            )
+            new = {"person": person, "confirm_url": confirm_url, "key_id": newest_key_id()}
+            changed += unchanged.update(**new)
+        return changed
 
 
 class FilesHaveOwners(Invariant):

@@ -5,10 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tailrace.domains.timeline.imports import queues
+from tailrace.domains.timeline.imports import cleanup, queues
 from tailrace.domains.timeline.imports.steps import promote, stage, undo
 from tailrace.domains.timeline.imports.steps.enrich import enrich
-from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.live import announce, places
 from tailrace.domains.timeline.points.positions import publish_places
 from tailrace.events.publish import Recorded

@@ -10,8 +10,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models.functions import Now
 from django.http import HttpResponse
 
+from tailrace.domains.timeline.imports.cleanup import partitions
 from tailrace.domains.timeline.imports.receive import receive
-from tailrace.domains.timeline.imports.upkeep.cleanup import partitions
 from tailrace.domains.timeline.models import Import, Point
 from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.models import Job

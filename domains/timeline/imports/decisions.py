@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from tailrace.db.query import database_now
+from tailrace.domains.timeline.imports import cleanup
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
-from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
 from tailrace.jobs.operations import cancel as jobs_cancel

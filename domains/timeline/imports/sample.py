@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tailrace.db.query import query
-from tailrace.domains.timeline.imports import staging
-from tailrace.domains.timeline.imports.upkeep import cleanup
+from tailrace.domains.timeline.imports import cleanup, staging
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import PROMOTED, State
 

@@ -3,9 +3,9 @@
 from typing import Any, ClassVar
 
 from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.imports import cleanup
 from tailrace.domains.timeline.imports.files.parsing.file_errors import error_position
 from tailrace.domains.timeline.imports.progress import points_per_second, progress_of
-from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import ENDED, State
 from tailrace.domains.timeline.platform import inspection

@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import User
 
-from tailrace.domains.timeline.imports.upkeep.deletion import delete_some_of
+from tailrace.domains.timeline.imports.deletion import delete_some_of
 from tailrace.web.accounts.personal_data import PersonalData
 
 

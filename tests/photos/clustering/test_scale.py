@@ -18,10 +18,10 @@ from tailrace.domains.photos.clustering.sweeping.unassigned import (
 from tailrace.domains.photos.invariants import (
     ActiveGatheringsGrow,
     GatheringsAreTheirPhotos,
+    OriginalsExpire,
     PhotosGather,
 )
 from tailrace.domains.photos.models import Gathering, Photo
-from tailrace.domains.photos.uploads.deletion.originals import find_expired
 from tests.jobs.engine.plans.pages_read import explain, frugal, nodes
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 
@@ -68,7 +68,7 @@ def test_frequent_statements_are_cheap_with_a_million_photos(settings) -> None:
     frugal(lambda: find_inconsistent_gatherings(200), pages=20_000, big=BIG)
     assert find_inconsistent_gatherings(200) == []
     settings.PHOTOS_ORIGINALS_RETENTION_DAYS = 1
-    frugal(lambda: find_expired(500), pages=600, big=BIG)
+    frugal(OriginalsExpire().find, pages=600, big=BIG)
     for invariant in SWEPT:
         frugal(invariant().find, pages=20_000, big=BIG)
 

@@ -13,8 +13,8 @@ from django.test import Client
 from PIL.TiffImagePlugin import IFDRational
 
 from tailrace.db import clock as events_clock
+from tailrace.domains.photos.invariants import UploadsEnd
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads.cleanup import delete_uploads, find_ended_uploads
 from tailrace.domains.photos.uploads.pictures import storage
 from tailrace.events.models import Event
 from tests.photos.pictures import (
@@ -278,9 +278,9 @@ def test_files_of_a_dead_process_are_deleted(ann: Program, storage_folder: Path,
     key = storage.new_key(".jpg")
     storage.save(key, BytesIO(picture()), picture())
     Upload.objects.create(user=ann.user, storage_key=key, started_at=events_clock.now())
-    assert find_ended_uploads(10) == []
+    assert UploadsEnd().find() == []
     clock.step(timedelta(hours=1, seconds=1).total_seconds())
-    uploads = find_ended_uploads(10)
+    uploads = UploadsEnd().find()
     assert len(uploads) == 1
-    assert delete_uploads(uploads) == 1
-    assert find_ended_uploads(10) == []
+    assert UploadsEnd().repair(uploads) == 1
+    assert UploadsEnd().find() == []

@@ -11,8 +11,8 @@ from django.db import connections
 
 from tailrace.db.query import query
 from tailrace.domains.timeline.imports import decisions, staging
-from tailrace.domains.timeline.imports.upkeep import repairs
-from tailrace.domains.timeline.imports.upkeep.deletion import delete_some_of
+from tailrace.domains.timeline.imports.deletion import delete_some_of
+from tailrace.domains.timeline.invariants import FilesBelongToImports, PartitionsBelongToImports
 from tailrace.domains.timeline.models import Device, Import, Point
 from tests.kit import sessions_that_wait, wait_until
 from tests.subscriptions.sample_domain import person
@@ -33,6 +33,11 @@ from tests.timeline.kit import (
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
 POINTS = track(600)
 FILE = gpx(POINTS)
+
+
+def drop_abandoned_partitions() -> None:
+    partitions = PartitionsBelongToImports()
+    partitions.repair(partitions.find())
 
 
 @pytest.fixture(params=[2, pytest.param(4, marks=pytest.mark.long)])
@@ -89,7 +94,7 @@ def test_a_cancel_at_any_moment_of_parsing_leaves_nothing(
         id = row.pk
         assert meanwhile(run, lambda id=id: decisions.cancel(id)) == ""
         run_imports()
-        repairs.drop_partitions(repairs.abandoned_partitions(10))
+        drop_abandoned_partitions()
         run_imports()
         assert (now(row).state, stored(row.user)) == ("cancelled", [])
         assert row.pk not in staged_tables()
@@ -175,8 +180,8 @@ def test_an_account_or_device_that_goes_meanwhile_leaves_nothing(
 
         meanwhile(run, delete)
         run_imports()
-        repairs.drop_partitions(repairs.abandoned_partitions(10))
-        repairs.delete_files([row.storage_key])
+        drop_abandoned_partitions()
+        FilesBelongToImports().repair([row.storage_key])
         run_imports()
         assert not Import.objects.filter(pk=row.pk).exists()
         assert row.pk not in staged_tables()

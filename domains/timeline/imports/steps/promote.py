@@ -13,9 +13,9 @@ from django.db import transaction
 from tailrace.db.query import database_now, execute, query
 from tailrace.domains.timeline.event_types import ImportPromoted
 from tailrace.domains.timeline.imports import staging
+from tailrace.domains.timeline.imports.cleanup import discard_after_commit
 from tailrace.domains.timeline.imports.queues import ENRICH, STAGE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
-from tailrace.domains.timeline.imports.upkeep.cleanup import discard_after_commit
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.events.publish import publish

@@ -15,14 +15,13 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import quotas, staging
+from tailrace.domains.timeline.imports import cleanup, quotas, staging
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.imports.storage import files
-from tailrace.domains.timeline.imports.upkeep import cleanup
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.points.points import Point
