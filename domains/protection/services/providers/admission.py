@@ -77,8 +77,8 @@ async def admission(provider: Provider, ends_at: float) -> BreakerState:
 
 def _may_use(provider: Provider, at: float) -> bool:
     now = time.monotonic()
-    is_late = now > at + LATE_SECONDS
-    if is_late and now < _used_at.get(provider.key, 0.0) + 1 / provider.per_second:
+    apart = min(1 / provider.per_second, AHEAD_SECONDS)
+    if now > at + LATE_SECONDS and now < _used_at.get(provider.key, 0.0) + apart:
         return False
     _used_at[provider.key] = now
     return True
