@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tailrace.events.publish import Recorded
-from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.delivery import DeliveryResult
 from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.destinations.replies import result_of_reply
 from tailrace.jobs.handler import Backoff
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
@@ -47,20 +48,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
         return self.result_of(message.reply)
 
     def result_of(self, reply: Reply) -> DeliveryResult:
-        """Return the result of a reply: 408, 429, 5xx and network errors are retried."""
-        status = reply.status
-        if reply.refused:
-            return DeliveryResult(DeliveryStatus.REJECTED, reply.error)
-        if status is None or reply.error:
-            return DeliveryResult(DeliveryStatus.UNAVAILABLE, reply.error or "no answer")
-        if 200 <= status < 300:
-            return DeliveryResult(DeliveryStatus.SENT, result={"status": status})
-        reason = f"answered {status}"
-        if status in (408, 429) or status >= 500:
-            return DeliveryResult(DeliveryStatus.FAILED, reason, reply.retry_after)
-        if 300 <= status < 400:
-            reason += ": redirects are not followed; set the new URL"
-        return DeliveryResult(DeliveryStatus.REJECTED, reason)
+        return result_of_reply(reply)
 
 
 def addresses_of(

@@ -1,51 +1,42 @@
 """The base class of buses that POST each event over HTTP."""
 
 import asyncio
+import base64
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
-import httpx
-
 from tailrace.domains.builds.destinations.base import Bus, Message
-from tailrace.jobs.destinations.delivery import (
-    NOT_TRIED,
-    SENT,
-    DeliveryResult,
-    DeliveryStatus,
-)
-from tailrace.net.http_client import retry_after
+from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.replies import result_of_reply
+from tailrace.net.http_client import Request
+from tailrace.net.shared_client import shared_client
 
 TOTAL_SECONDS = 15.0
 """Time limit of one POST, from name resolution to the end of the answer."""
 MAX_CONCURRENT = 8
 MAX_FAILURES_IN_A_ROW = 5
 """After this many error answers in a row, waiting messages are not tried."""
-MAX_ANSWER_BYTES = 64 * 1024
-RETRIED_STATUSES = (408, 429)
 
 
 class _Sender:
-    """The connections of one event loop to one destination, for MAX_CONCURRENT messages at a time.
-    After a failure, the waiting messages are not tried."""
+    """Sends MAX_CONCURRENT messages of one event loop to one destination at a time. After a
+    failure, the waiting messages are not tried."""
 
     def __init__(self) -> None:
-        self._client = httpx.AsyncClient(
-            trust_env=False, follow_redirects=False, timeout=TOTAL_SECONDS
-        )
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._failures_in_a_row = 0
         self._stopped_at = 0.0
 
-    async def send(
-        self, post: Callable[[httpx.AsyncClient], Awaitable[DeliveryResult]]
-    ) -> DeliveryResult:
+    async def send(self, post: Callable[[], Awaitable[DeliveryResult]]) -> DeliveryResult:
         arrived_at = time.monotonic()
         async with self._slots:
             if arrived_at <= self._stopped_at:
                 return NOT_TRIED
-            result = await post(self._client)
+            result = await post()
             failed = result.status is DeliveryStatus.FAILED
             self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
             unavailable = result.after or result.status is DeliveryStatus.UNAVAILABLE
@@ -78,40 +69,20 @@ class HttpBus(Bus):
         loop = asyncio.get_running_loop()
         if loop not in self._senders:
             self._senders[loop] = _Sender()
-        return await self._senders[loop].send(partial(self._post, message=message))
+        return await self._senders[loop].send(partial(self._post, message))
 
-    async def _post(self, client: httpx.AsyncClient, *, message: Message) -> DeliveryResult:
-        content, headers = self.content(message), self.headers(message)
-        try:
-            async with (
-                asyncio.timeout(TOTAL_SECONDS),
-                client.stream("POST", self.target(message), content=content, headers=headers)
-                as answer,
-            ):  # fmt: skip
-                await _read(answer)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            late = f"no answer in {TOTAL_SECONDS:g} s"
-            reason = self.describe(late if isinstance(error, TimeoutError) else error)
-            return DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
-        return self._result(answer)
+    async def _post(self, message: Message) -> DeliveryResult:
+        headers = self._authorization() | self.headers(message)
+        content = self.content(message)
+        request = Request(self.target(message), headers, content, seconds=TOTAL_SECONDS)
+        # The URL is the operator's own.
+        reply = await shared_client(public_only=False).send(request)
+        result = result_of_reply(reply, redirected="set the new URL in BUS_BACKENDS")
+        return replace(result, reason=result.reason and self.describe(result.reason), result=None)
 
-    def _result(self, answer: httpx.Response) -> DeliveryResult:
-        status = answer.status_code
-        if 200 <= status < 300:
-            return SENT
-        reason = self.describe(f"answered {status} {answer.reason_phrase}".strip())
-        if status in RETRIED_STATUSES or status >= 500:
-            after = retry_after(answer.headers.get("retry-after", ""))
-            return DeliveryResult(DeliveryStatus.FAILED, reason, after)
-        if 300 <= status < 400:
-            reason += " (redirects are not followed; set the new URL in BUS_BACKENDS)"
-        return DeliveryResult(DeliveryStatus.REJECTED, reason)
-
-
-async def _read(answer: httpx.Response) -> None:
-    """Read the answer's body, so that the connection can be reused. Stop after MAX_ANSWER_BYTES."""
-    size = 0
-    async for chunk in answer.aiter_raw():
-        size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
-            return
+    def _authorization(self) -> dict[str, str]:
+        """Return the header with the user and the password of the URL, if it has them."""
+        if not self.parts.username:
+            return {}
+        account = f"{unquote(self.parts.username)}:{unquote(self.parts.password or '')}"
+        return {"authorization": f"Basic {base64.b64encode(account.encode()).decode()}"}
