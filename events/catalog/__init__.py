@@ -1,1 +1,1 @@
-"""All event types together: names of families, samples, an AsyncAPI document."""
+"""All event types together: names of families, and samples."""

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 
 from tailrace.db.clock import now
 from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.handlers.reports_generate import FOLDER
 from tailrace.domains.protection.models import (
     Alert,
     AlertPause,
@@ -27,7 +28,6 @@ from tailrace.domains.protection.services.properties import watch
 from tailrace.domains.protection.services.properties.places import lot_of
 from tailrace.domains.protection.services.removals import decisions as removals
 from tailrace.domains.protection.services.removals.person import Person
-from tailrace.domains.protection.services.reports.generate import FOLDER
 from tailrace.domains.protection.services.scanning.payload import SCAN
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.enqueue import enqueue

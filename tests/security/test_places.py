@@ -14,10 +14,9 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image, PngImagePlugin
 
-from tailrace.domains.photos.clustering.shown_place import shown_place
+from tailrace.domains.photos.clustering.shown_place import cell_centre, shown_place
 from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.domains.photos.geometry import sphere
-from tailrace.domains.photos.geometry.place_grid import cell_centre
 from tailrace.domains.photos.handlers.kafka import KafkaUpdates
 from tailrace.domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos
 from tailrace.domains.photos.models import Gathering, Photo

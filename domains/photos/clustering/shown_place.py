@@ -1,6 +1,6 @@
 """The shown location of a gathering: what users see instead of the exact points of its photos.
 
-It is computed from the centres of the photos' cells of PHOTOS_PLACE_GRID_M (geometry/place_grid).
+It is computed from the centres of the photos' cells of PHOTOS_PLACE_GRID_M.
 So it never depends on the position of a photo within its cell, even if another user uploads many
 photos around it. It changes only when at least MIN_CHANGE photos, and half as many as it was
 computed from, have joined or left, so that no single photo moves it.
@@ -17,7 +17,29 @@ from tailrace.db.sql.arrays import number_array
 from tailrace.domains.photos.clustering.rules import Cluster
 from tailrace.domains.photos.geometry import sphere
 from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
-from tailrace.domains.photos.geometry.place_grid import cell_centre
+
+DIGITS = 5
+"""Decimal digits of a centre's degrees: about a metre."""
+
+
+def cell_centre(lat: float, lon: float, metres: int) -> tuple[float, float]:
+    """Return the centre, in degrees, of the point's cell of at least `metres` by `metres`.
+
+    Rows of cells follow the parallels. The edge of a row that is nearer to the pole limits its
+    number of cells, so that no cell is narrower or lower. The cell at a pole is a disc.
+    """
+    rows = max(1, math.floor(math.pi * EARTH_RADIUS / metres))
+    height = 180 / rows
+    row = min(rows - 1, math.floor((lat + 90) / height))
+    south, north = row * height - 90, (row + 1) * height - 90
+    if row in (0, rows - 1):
+        return (-90.0 if row == 0 else 90.0), 0.0
+    parallel = math.cos(math.radians(max(-south, north))) * 2 * math.pi * EARTH_RADIUS
+    columns = max(1, math.floor(parallel / metres))
+    column = min(columns - 1, math.floor((lon + 180) / 360 * columns))
+    lat, lon = (south + north) / 2, (column + 0.5) * 360 / columns - 180
+    return round(lat, DIGITS), round(lon, DIGITS)
+
 
 MIN_CHANGE = 3
 """Minimum number of photos that join or leave before the shown location changes."""

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from tailrace.domains.builds.backends.build_log import LINES, log_tail
 from tailrace.domains.builds.backends.client import BackendError
 from tailrace.domains.builds.backends.log_tails import LONGEST_WAIT
+from tailrace.domains.builds.handlers.fetch_build_log import LINES, log_tail
 from tailrace.domains.builds.invariants import LogTailsArePruned
 from tailrace.domains.builds.models import BuildLogTail, Package, Project, RoleHolder
 from tailrace.events.publish import NewEvent, publish

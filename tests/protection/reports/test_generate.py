@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from pypdf import PdfReader
 
 from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.handlers import reports_generate
 from tailrace.domains.protection.invariants import FilesHaveOwners
 from tailrace.domains.protection.models import (
     Alert,
@@ -25,7 +26,7 @@ from tailrace.domains.protection.models import (
 )
 from tailrace.domains.protection.models.breach import ExposureState
 from tailrace.domains.protection.platform.checks import libraries_are_installed
-from tailrace.domains.protection.services.reports import generate, pdf, requests, section
+from tailrace.domains.protection.services.reports import pdf, requests, section
 from tailrace.domains.protection.services.reports.period import Period
 from tailrace.domains.protection.services.reports.sections import all_sections
 from tailrace.domains.protection.services.watchlist import items
@@ -151,9 +152,11 @@ def test_a_crash_before_the_switch_leaves_the_old_file_and_no_orphan(
 ) -> None:
     old = report_of(ann, run_jobs)
     with monkeypatch.context() as patch:
-        patch.setattr(generate, "_replace", lambda *args: 1 / 0)
+        patch.setattr(reports_generate, "_replace", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            generate.generate(ann, Period(date(2026, 10, 1), date(2026, 10, 31), ZoneInfo("UTC")))
+            reports_generate.generate(
+                ann, Period(date(2026, 10, 1), date(2026, 10, 31), ZoneInfo("UTC"))
+            )
     assert Report.objects.get().file_id == old.file_id
     assert text_of(old)
     assert len(files_in(protection_folder)) == 2

@@ -11,9 +11,9 @@ from django.db import connections
 
 from tailrace.db.query import query
 from tailrace.domains.timeline.imports import decisions, staging
-from tailrace.domains.timeline.imports.deletion import delete_some_of
 from tailrace.domains.timeline.invariants import FilesBelongToImports, PartitionsBelongToImports
 from tailrace.domains.timeline.models import Device, Import, Point
+from tailrace.domains.timeline.platform.personal_data import delete_some_of
 from tests.kit import sessions_that_wait, wait_until
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable, Run
