@@ -10,8 +10,8 @@ from tailrace.domains.protection.handlers.account_handler import AccountHandler
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.voice import RecordingState
 from tailrace.domains.protection.services.voices.comparing import Comparison, compare
-from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable
 from tailrace.domains.protection.services.voices.uploads import HANDLER
+from tailrace.domains.protection.services.voices.wav import ModelUnusable
 from tailrace.jobs.handler import ClaimedJob, Permanent, Snooze
 from tailrace.web.accounts.user_lock import locked
 

@@ -16,9 +16,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.domains.protection.services.voices import spectra
-from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable, SpeakerModel
-from tailrace.domains.protection.services.voices.wav import BrokenFile, read_wav
+from tailrace.domains.protection.services.voices.wav import BrokenFile, ModelUnusable, read_wav
 
 MEMORY = 3_000_000_000
 """Limit of the address space in bytes, mostly for libraries. Three times the size of the model's
@@ -42,17 +40,15 @@ class Header:
     """The size of each recording in bytes."""
 
 
-class Baseline:
-    name, version = spectra.NAME, spectra.VERSION
-    embedding = staticmethod(spectra.embedding)
-    similarity = staticmethod(spectra.similarity)
-
-
 def main(header: Header) -> None:
     limit_process(header)
+    # Imported here: this module is also imported by the parent, which needs no numpy.
+    from tailrace.domains.protection.services.voices.speaker_model import SpeakerModel
+    from tailrace.domains.protection.services.voices.spectra import THRESHOLD, Baseline
+
     try:
         comparer = SpeakerModel(header.model) if header.model else Baseline()
-        threshold = header.threshold if header.model else spectra.THRESHOLD
+        threshold = header.threshold if header.model else THRESHOLD
         voices = []
         for size in header.voices:
             with contextlib.suppress(BrokenFile):

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from tailrace.domains.protection.services.voices import compare_process
 from tailrace.domains.protection.services.voices.compare_process import Header
-from tailrace.domains.protection.services.voices.speaker_model import ModelUnusable
+from tailrace.domains.protection.services.voices.wav import ModelUnusable
 from tailrace.environment.folders import BASE_DIR
 
 START_SECONDS = 30

@@ -9,12 +9,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tailrace.domains.protection.services.voices import spectra
-from tailrace.domains.protection.services.voices.wav import Samples, np
-
-
-class ModelUnusable(Exception):
-    """The model cannot be used. The message gives the reason, and what to do."""
+from tailrace.domains.protection.services.voices.wav import ModelUnusable, Samples
 
 
 class SpeakerModel:

@@ -6,7 +6,9 @@ distinguishes clearly different voices, and is no proof of identity.
 
 from typing import Any
 
-from tailrace.domains.protection.services.voices.wav import RATE, Samples, np
+import numpy as np
+
+from tailrace.domains.protection.services.voices.wav import RATE, Samples
 
 FRAME, STEP, FFT = 400, 160, 512
 """Frames of 25 ms every 10 ms, and the size of the FFT, in samples."""
@@ -15,7 +17,6 @@ CEPSTRA = 20
 QUIET = 4.0
 """Frames whose log energy is more than twice this value below the loudest frame (35 dB) are
 ignored."""
-NAME, VERSION = "spectral baseline (no speaker model)", "1"
 THRESHOLD = 0.5
 SCALE = 1.66
 """Chosen so that the similarity is 0.5 at the distance 1.15. Synthetic samples of one speaker are
@@ -32,21 +33,27 @@ def log_mel(samples: Samples, bands: int) -> Any:
     return np.log(power @ _filters(bands).T + 1e-10).astype(np.float32)
 
 
-def embedding(samples: Samples) -> Any:
-    """Return the mean and spread of the cepstra of the loud frames, and the pitch."""
-    mel = log_mel(samples, BANDS)
-    energy = mel.mean(axis=1)
-    mel = mel[energy > energy.max() - 2 * QUIET]
-    band = np.arange(BANDS)
-    basis = np.cos(np.pi / BANDS * (band + 0.5)[None, :] * np.arange(1, CEPSTRA)[:, None])
-    cepstra = mel @ basis.T * np.sqrt(2 / BANDS)
-    return np.concatenate([cepstra.mean(axis=0), cepstra.std(axis=0), [8 * _pitch(samples)]])
+class Baseline:
+    """Compares voices without a model."""
 
+    name, version = "spectral baseline (no speaker model)", "1"
 
-def similarity(one: Any, other: Any) -> float:
-    """Return the similarity of two embeddings, from 0 to 1; 1 for equal ones."""
-    distance = float(np.sqrt(((one - other) ** 2).mean()))
-    return float(np.exp(-distance / SCALE))
+    @staticmethod
+    def embedding(samples: Samples) -> Any:
+        """Return the mean and spread of the cepstra of the loud frames, and the pitch."""
+        mel = log_mel(samples, BANDS)
+        energy = mel.mean(axis=1)
+        mel = mel[energy > energy.max() - 2 * QUIET]
+        band = np.arange(BANDS)
+        basis = np.cos(np.pi / BANDS * (band + 0.5)[None, :] * np.arange(1, CEPSTRA)[:, None])
+        cepstra = mel @ basis.T * np.sqrt(2 / BANDS)
+        return np.concatenate([cepstra.mean(axis=0), cepstra.std(axis=0), [8 * _pitch(samples)]])
+
+    @staticmethod
+    def similarity(one: Any, other: Any) -> float:
+        """Return the similarity of two embeddings, from 0 to 1; 1 for equal ones."""
+        distance = float(np.sqrt(((one - other) ** 2).mean()))
+        return float(np.exp(-distance / SCALE))
 
 
 def _filters(bands: int) -> Any:

@@ -1,7 +1,6 @@
 """Read a WAV file: 16 kHz, mono, 16-bit PCM, at most 30 s. Imports neither Django nor settings."""
 
 import wave
-from importlib import import_module
 from io import BytesIO
 from typing import Any
 
@@ -17,14 +16,8 @@ Samples = Any
 """An array of float32 from -1 to 1."""
 
 
-class _Numpy:
-    """numpy, imported on first use: few processes compare voices, and it takes 25 MB."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("numpy"), name)
-
-
-np: Any = _Numpy()
+class ModelUnusable(Exception):
+    """The model cannot be used. The message gives the reason, and what to do."""
 
 
 class BrokenFile(ValueError):
@@ -33,6 +26,8 @@ class BrokenFile(ValueError):
 
 def read_wav(content: bytes) -> Samples:
     """Return the samples. Raises BrokenFile."""
+    import numpy as np  # imported here: few processes read recordings, and it takes 25 MB
+
     if not content:
         raise BrokenFile("the file is empty")
     if len(content) > MOST_BYTES:
@@ -84,4 +79,4 @@ def _format_of(content: bytes) -> str:
 def _peak_level(samples: Samples) -> float:
     size = RATE // 10
     parts = samples[: len(samples) // size * size].reshape(-1, size)
-    return float(np.sqrt((parts**2).mean(axis=1)).max())
+    return float((parts**2).mean(axis=1).max() ** 0.5)
