@@ -32,8 +32,10 @@ SMS_URL = "http://127.0.0.1:9/2010-04-01/Accounts/AC0123/Messages.json"
 SMS_TOKEN = "a-token-of-tests"
 SMS_FROM = "+4930000000"
 
-# The sample brokers: their addresses do not exist.
-PROTECTION_BROKERS_FILE = str(settings.BASE_DIR / "samples" / "protection" / "brokers.yaml")
+# The sample brokers, whose addresses do not exist, unless a test gives its process others.
+PROTECTION_BROKERS_FILE = settings.PROTECTION_BROKERS_FILE or str(
+    settings.BASE_DIR / "samples" / "protection" / "brokers.yaml"
+)
 
 # Files of these end with the process; tests that look at files have a folder.
 STORAGES = {
