@@ -3,10 +3,8 @@
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 
-from tailrace.db import clock
-from tailrace.db.engine_database import home
+from tailrace.db import clock, row_wait
 from tailrace.events.models import Event
 from tailrace.jobs.runtime import audit
 
@@ -14,10 +12,11 @@ PERMISSION = "tailrace_events.acknowledge_event"
 
 
 def acknowledge(user: Any, id: int) -> bool:
-    """Acknowledge a flagged event; return False if it is not flagged."""
+    """Acknowledge a flagged event; return False if it is not flagged. Raises Blocked if
+    another transaction holds the event's row for long."""
     if not user.has_perm(PERMISSION):
         raise PermissionDenied(f"you need the permission {PERMISSION}")
-    with transaction.atomic(using=home()):
+    with row_wait.bounded(Event, id=id):
         changed = Event.objects.flagged().filter(pk=id).update(acknowledged_at=clock.now())
         if changed:
             audit.record(user, Event, "acknowledged", [(id, f"event {id}")])

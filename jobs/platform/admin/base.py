@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple
 
+from django.contrib import messages
 from django.contrib.admin import FieldListFilter
-from django.contrib.admin.utils import get_fields_from_path
+from django.contrib.admin.utils import get_fields_from_path, unquote
 from django.db.models import QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.text import capfirst
 
+from tailrace.db import row_wait
+from tailrace.db.locks import Blocked
 from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.lists.several import counted_first
 
@@ -100,8 +104,17 @@ class ModelAdmin(theme.ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        """Show the row. A change of the row waits for a bounded time if another transaction holds
+        it; then the page names the session that does."""
         context = self.page_context(request, object_id) | (extra_context or {})
-        return super().change_view(request, object_id, form_url, context)
+        if request.method != "POST":
+            return super().change_view(request, object_id, form_url, context)
+        try:
+            with row_wait.bounded(self.model, **{self.opts.pk.name: unquote(object_id)}):
+                return super().change_view(request, object_id, form_url, context)
+        except Blocked as error:
+            messages.error(request, f"Nothing was changed: {error}.")
+            return redirect(request.path)
 
     change_form_template: Any = theme.template("detail")
     add_form_template: Any = "admin/change_form.html"

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from tailrace.db.locks import Blocked
 from tailrace.db.row_ids import row_id
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import hidden_from
@@ -167,10 +168,13 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         ]
 
     def acknowledge_view(self, request: HttpRequest, id: int) -> HttpResponse:
-        if acknowledge.acknowledge(request.user, id):
-            messages.success(request, f"Event {id} acknowledged.")
-        else:
-            messages.info(request, f"Event {id} is already acknowledged.")
+        try:
+            if acknowledge.acknowledge(request.user, id):
+                messages.success(request, f"Event {id} acknowledged.")
+            else:
+                messages.info(request, f"Event {id} is already acknowledged.")
+        except Blocked as error:
+            messages.error(request, f"Event {id} is not acknowledged: {error}.")
         return redirect("admin:tailrace_events_event_change", id)
 
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
 from tailrace.db.engine_database import home
+from tailrace.db.locks import Blocked
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue
@@ -176,10 +177,14 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     def _operate(self, request: HttpRequest, action: str, names: list[str]) -> None:
         operation, past = OPERATIONS[action]
-        with transaction.atomic(using=home()):
-            changed = [name for name in names if operation(name, request.user.get_username())]
-            rows = [(name, name) for name in changed]
-            audit.record(request.user, Queue, past, rows, filter_in_words(request))
+        try:
+            with transaction.atomic(using=home()):
+                changed = [name for name in names if operation(name, request.user.get_username())]
+                rows = [(name, name) for name in changed]
+                audit.record(request.user, Queue, past, rows, filter_in_words(request))
+        except Blocked as error:
+            messages.error(request, f"No queue was {past}: {error}.")
+            return
         if changed:
             messages.success(request, f"{', '.join(changed)}: {past}.")
         else:

@@ -1,7 +1,8 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from tailrace.db.locks import Blocked
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.platform.commands._shared import queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, capped
@@ -21,7 +22,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for action, operation in (("pause", pause), ("resume", resume)):
             if name := options[action]:
-                changed = operation(queue_name(name), "manage.py")
+                try:
+                    changed = operation(queue_name(name), "manage.py")
+                except Blocked as error:
+                    raise CommandError(f"{name} is not {action}d: {error}") from error
                 self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")
                 return
         header = ("queue", "state", "queued", "due", "running", "failed", "oldest due")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db import clock
 from tailrace.db.engine_database import home
+from tailrace.db.locks import Blocked
 from tailrace.environment.conf import on_platform
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
@@ -46,7 +47,12 @@ def poll(request: HttpRequest) -> HttpResponse:
 @require_POST
 @for_staff
 def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
-    acknowledge.acknowledge(request.user, id)
+    try:
+        acknowledge.acknowledge(request.user, id)
+    except Blocked as error:
+        messages.error(request, f"Event {id} is not acknowledged: {error}.")
+        if "HX-Request" in request.headers:
+            return HttpResponse(headers={"HX-Refresh": "true"})  # the page shows the message
     if "HX-Request" in request.headers:
         return _render(request, "tailrace/jobs/cards.html")
     return redirect("tailrace:overview")

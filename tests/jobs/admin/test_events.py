@@ -3,9 +3,11 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from tailrace.db import locks
 from tailrace.events.models import Event
 from tailrace.jobs.models import Attempt, Job
 from tests.jobs import operators
+from tests.kit import at_once, held
 
 pytestmark = pytest.mark.django_db
 EVENTS = "/admin/tailrace_events/event/"
@@ -207,3 +209,23 @@ def test_a_replay_needs_its_permission() -> None:
     reader = operators.client("reader", VIEW, "tailrace_jobs.view_job")
     assert reader.post(f"{EVENTS}{last.pk}/replay/").status_code == 403
     assert Job.objects.get(event=last).state == "failed"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("page", ["admin", "overview"])
+def test_acknowledging_says_who_holds_the_event(page: str, monkeypatch) -> None:
+    """A request waited until the other transaction ended."""
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
+    event = _event(problem="odd")
+    reads = ("tailrace_jobs.view_job", "tailrace_jobs.view_queue")
+    keeper = operators.client("keeper", VIEW, *reads, "tailrace_events.acknowledge_event")
+    address = f"{EVENTS}{event.pk}/acknowledge/"
+    if page == "overview":
+        address = f"/overview/events/{event.pk}/acknowledge"
+    with held("SELECT 1 FROM tailrace_events_event WHERE id = %s FOR UPDATE", event.pk) as pid:
+        htmx = {"HX-Request": "true"} if page == "overview" else {}
+        [response] = at_once(1, lambda _: keeper.post(address, headers=htmx), seconds=30)
+    assert response.status_code == 302 or response["HX-Refresh"] == "true"
+    shown = keeper.get(f"{EVENTS}{event.pk}/change/" if page == "admin" else "/").content.decode()
+    assert f"the row of event {event.pk}, held by database session {pid} (psql)" in shown
+    assert Event.objects.flagged().exists()

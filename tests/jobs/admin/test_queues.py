@@ -5,9 +5,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
+from tailrace.db import locks
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
+from tests.kit import at_once, held
 
 pytestmark = pytest.mark.django_db
 QUEUES = "/admin/tailrace_jobs/queue/"
@@ -102,3 +104,22 @@ def test_queues_are_not_added_or_deleted_by_hand() -> None:
     )
     assert client.get(QUEUES + "add/").status_code == 403
     assert client.get(PAGE.replace("change", "delete")).status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["pause", "limits"])
+def test_a_page_says_who_holds_a_queue(change: str, monkeypatch) -> None:
+    """A request waited until the other transaction ended."""
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
+    keeper = operators.client("keeper", PAUSE)
+    address = PAGE if change == "limits" else f"{QUEUES}{operators.Trim.name}/pause/"
+    form = {"max_running": "2", "rate_limit": ""}
+    with held(
+        "SELECT 1 FROM tailrace_jobs_queue WHERE name = %s FOR UPDATE", "operators.trim"
+    ) as pid:
+        [response] = at_once(1, lambda _: keeper.post(address, form), seconds=30)
+    assert response.status_code == 302
+    page = keeper.get(PAGE).content.decode()
+    assert f"the row of queue operators.trim, held by database session {pid} (psql)" in page
+    assert (_queue().paused, _queue().max_running) == (False, None)
+    assert not LogEntry.objects.exists()

@@ -1,8 +1,11 @@
 """Cancel, replay, retry, pause and resume: what they change and what they refuse."""
 
 import pytest
+from django.core.management import CommandError
+from django.db import transaction
 
 from tailrace.db import locks
+from tailrace.db.query import execute, query
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job, Queue
@@ -199,6 +202,54 @@ def test_an_operation_gives_up_on_a_job_that_is_locked_for_long(operation, monke
     ):
         at_once(1, lambda _: operation(ids), seconds=30)
     assert set(operation(ids).changed) == (set(ids) if operation is cancel else set())
+
+
+QUEUE_ROW = "SELECT 1 FROM tailrace_jobs_queue WHERE name = 'test.work' FOR UPDATE"
+ACTIVITY_ROW = "SELECT 1 FROM tailrace_jobs_queueactivity WHERE name = 'test.work' FOR UPDATE"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("operation", "lock", "row"),
+    [
+        (pause, QUEUE_ROW, "queue"),
+        (pause, "LOCK TABLE tailrace_jobs_queue IN SHARE ROW EXCLUSIVE MODE", "queue"),
+        (resume, QUEUE_ROW, "queue"),
+        (resume, ACTIVITY_ROW, "queue activity"),
+    ],
+)
+def test_a_pause_gives_up_on_a_queue_that_is_locked_for_long(
+    operation, lock: str, row: str, monkeypatch
+) -> None:
+    """It waited until the other transaction ended."""
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
+    if operation is resume:
+        pause("test.work", "alice")
+    was = Queue.objects.get(pk="test.work").paused_at
+    with held(lock) as session:
+        message = rf"the row of {row} test\.work, held by database session {session} \(psql\)"
+        with pytest.raises(locks.Blocked, match=message):
+            at_once(1, lambda _: operation("test.work", "alice"), seconds=30)
+    assert Queue.objects.get(pk="test.work").paused_at == was
+    assert operation("test.work", "alice")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pause_restores_the_callers_lock_timeout() -> None:
+    with transaction.atomic():
+        execute("SET LOCAL lock_timeout = '7s'")
+        pause("test.work", "alice")
+        assert query("SHOW lock_timeout") == [("7s",)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_says_who_holds_a_queue(monkeypatch) -> None:
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
+    with (
+        held(QUEUE_ROW) as session,
+        pytest.raises(CommandError, match=f"test.work is not paused: .* session {session} "),
+    ):
+        at_once(1, lambda _: call_subcommand("queues", "--pause", "test.work"), seconds=30)
 
 
 @pytest.mark.django_db(transaction=True)
