@@ -7,10 +7,12 @@ from django.views.decorators.http import require_http_methods
 
 from tailrace.subscriptions.channels.mail import unsubscribe as links
 from tailrace.subscriptions.notifications.preferences.mute import mute, unmute
+from tailrace.web.pages.frame import for_strangers
 
 
 @csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
 @require_http_methods(["GET", "HEAD", "POST"])
+@for_strangers("unsubscribe")
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     """GET: show a button. POST: unsubscribe, or undo it. 404 for an invalid link."""
     try:

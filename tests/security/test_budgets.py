@@ -88,6 +88,37 @@ def test_feeds_were_not_counted(small_budget: None, path: str) -> None:
     assert_refused(refused)
 
 
+SIGN_IN = ("/accounts/login/", "/accounts/password/reset/", "/accounts/password/reset/x/y/")
+UNSUBSCRIBE = "/unsubscribe/forged"
+
+
+@pytest.mark.parametrize("path", [*SIGN_IN, "/accounts/second-factor/", UNSUBSCRIBE])
+def test_pages_for_strangers_were_not_counted(small_budget: None, path: str) -> None:
+    client = Client(REMOTE_ADDR="192.0.2.1")
+    statuses = [client.get(path).status_code for _ in range(11)]
+    assert 429 not in statuses[:10]
+    assert statuses[10] == 429
+    assert_refused(client.post(path))
+    assert client.get("/feeds/projects/none.atom").status_code == 404, "feeds have their own budget"
+    assert Client(REMOTE_ADDR="192.0.2.2").get(path).status_code == statuses[0]
+
+
+def test_readers_of_feeds_do_not_close_the_sign_in_page(small_budget: None) -> None:
+    client = Client(REMOTE_ADDR="192.0.2.1")
+    assert [client.get("/feeds/projects/none.atom").status_code for _ in range(11)][10] == 429
+    assert client.get(SIGN_IN[0]).status_code == 200
+
+
+def test_invalid_tokens_were_not_counted(small_budget: None) -> None:
+    ann = program("ann")
+    forged = Client(headers={"Authorization": "Bearer tr_forged"})
+    statuses = [forged.get("/api/feeds").status_code for _ in range(11)]
+    assert statuses == [401] * 10 + [429]
+    assert problem(forged.get("/api/feeds"), 429, "rate-limited")
+    assert_refused(forged.get("/api/feeds"))
+    assert ann.get("/feeds").status_code == 200, "valid tokens from this address still work"
+
+
 def test_a_budget_costs_one_statement(settings) -> None:
     visitor, address = with_photo(settings)
     boss = User.objects.create_user("boss", is_staff=True, is_superuser=True)

@@ -151,6 +151,7 @@ def test_an_export_has_all_points_of_a_device(ann: Program, kind: str, run_impor
     period = {"first": "2026-03-01", "last": "2026-03-01"}
     answer = ann.get("/timeline/export", **period, format=kind)
     assert answer.status_code == 200
+    assert answer["RateLimit"].startswith('"api";r=')
     file = b"".join(answer.streaming_content)
     assert len(stored(ann.user)) == 42
     if kind == "geojson":

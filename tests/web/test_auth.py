@@ -257,3 +257,15 @@ def test_responses_are_not_cached() -> None:
         assert {"Authorization", "Cookie"} <= {
             header.strip() for header in answer["Vary"].split(",")
         }
+
+
+def test_a_request_that_counts_as_several_says_what_is_left(settings) -> None:
+    """The header had the budget before the further costs."""
+    settings.API_RATE, settings.API_BURST = 0.001, 100
+    ann = program("ann", may=("tailrace_events.add_event",))
+    batch = [
+        {"specversion": "1.0", "id": str(id), "source": "/ci", "type": "stage.gala", "data": {}}
+        for id in range(41)
+    ]
+    answer = ann.post("/events", batch, content_type="application/cloudevents-batch+json")
+    assert (answer.status_code, limit(answer)[0]) == (201, 97)

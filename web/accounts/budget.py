@@ -42,9 +42,10 @@ def spend_in_admin(user: int) -> Taken:
     return _take([_user_bucket(f"admin:user:{user}")])
 
 
-def spend_of_address(request: HttpRequest) -> Taken:
-    """Take one request from the budget of the client's IP address. Raises BudgetExceeded."""
-    return _take([_user_bucket(f"web:address:{network(client_address(request))}")])
+def spend_of_address(request: HttpRequest, kind: str = "web") -> Taken:
+    """Take one request of this kind from the budget of the client's IP address, which has one for
+    each kind. Raises BudgetExceeded."""
+    return _take([_user_bucket(f"{kind}:address:{network(client_address(request))}")])
 
 
 def _user_bucket(name: str, cost: float = 1.0) -> Bucket:

@@ -144,6 +144,7 @@ def _authenticate(request: HttpRequest) -> Caller:
         scheme, _, text = header.partition(" ")
         token = tokens.find(text.strip()) if scheme.lower() == "bearer" else None
         if token is None:
+            _count_refused(request)
             detail = "this token is invalid, revoked or expired"
             raise _unauthenticated(detail, 'Bearer error="invalid_token"')
         return Caller(token.user, token)
@@ -156,6 +157,15 @@ def _authenticate(request: HttpRequest) -> Caller:
         detail = "staff need a second factor; set it up at /accounts/second-factor/set-up/"
         raise Problem(403, detail, kind="second-factor-required")
     return Caller(user, None)
+
+
+def _count_refused(request: HttpRequest) -> None:
+    """Take one request with an invalid token from the budget of the client's IP address. Valid
+    tokens from this address are not affected."""
+    try:
+        budget.spend_of_address(request, "invalid_token")
+    except budget.BudgetExceeded as error:
+        raise too_many_requests(str(error), error.wait) from None
 
 
 def _unauthenticated(detail: str, challenge: str) -> Problem:

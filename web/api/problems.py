@@ -80,7 +80,6 @@ class Problem(Exception):
         self.errors, self.headers = errors[:MAX_ERRORS], headers or {}
 
     def response(self, request: HttpRequest) -> HttpResponse:
-        """Return the response, with the headers of the caller's rate limit if it was counted."""
         body = ProblemOut(
             type=f"urn:tailrace:problem:{self.kind}" if self.kind else "about:blank",
             title=TITLES[self.kind] if self.kind else HTTPStatus(self.status).phrase,
@@ -89,12 +88,8 @@ class Problem(Exception):
             errors=list(self.errors),
         )
         text = json.dumps(body.model_dump(exclude_none=True), ensure_ascii=True)
-        limits = getattr(request, "rate_limit_headers", {})
         return HttpResponse(
-            text,
-            status=self.status,
-            content_type=CONTENT_TYPE,
-            headers={**limits, **self.headers},
+            text, status=self.status, content_type=CONTENT_TYPE, headers=self.headers
         )
 
 

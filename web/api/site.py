@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
@@ -40,16 +40,10 @@ class StrictParser(Parser):
 
 
 class Site(NinjaAPI):
-    """Ninja's API with rate limit headers, webhooks and examples."""
+    """Ninja's API with webhooks and examples."""
 
     webhooks: list[Callable[[], Iterable[WebhookMessage]]]
     examples: Examples
-
-    def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
-        response = super().create_temporal_response(request)
-        for name, value in getattr(request, "rate_limit_headers", {}).items():
-            response[name] = value
-        return response
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]

@@ -1,4 +1,5 @@
-"""Wraps ninja's views: HEAD requests, problems instead of plain text, cache headers."""
+"""Wraps ninja's views: HEAD requests, problems instead of plain text, headers of rate limits and
+caches."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -16,7 +17,8 @@ View = Callable[..., HttpResponseBase]
 
 
 def api_view(view: View) -> View:
-    """Decorate a view: answer HEAD like GET, 404 and 405 with a problem, and forbid caching."""
+    """Decorate a view: answer HEAD like GET, 404 and 405 with a problem, add the headers of the
+    caller's rate limit, and forbid caching."""
 
     # tailrace.web.api.auth checks the CSRF token when a session authenticates the request.
     @csrf_exempt
@@ -34,6 +36,8 @@ def api_view(view: View) -> View:
             allowed = response["Allow"]
             detail = f"this URL does not accept {method}; it accepts {allowed}"
             response = Problem(405, detail, headers={"Allow": allowed}).response(request)
+        for name, value in getattr(request, "rate_limit_headers", {}).items():
+            response[name] = value
         response.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ("Authorization", "Cookie"))
         return response

@@ -82,6 +82,24 @@ def for_everybody(view: View) -> View:
     return wrapped
 
 
+def for_strangers(kind: str) -> Callable[[View], View]:
+    """Return a decorator for pages of this kind, which need no account and show forms: limit the
+    requests of each IP address, apart from those of other kinds."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                budget.spend_of_address(request, kind)
+            except budget.BudgetExceeded as error:
+                return too_many_requests(request, error.wait)
+            return view(request, *args, **kwargs)
+
+        return wrapped
+
+    return decorated
+
+
 def _to_login(request: HttpRequest) -> HttpResponse:
     if by_htmx(request):  # the session ended while the page was open: reload it
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
