@@ -350,8 +350,17 @@ def test_nothing_wanted_starts_nothing(new_var: Path) -> None:
 
 
 def test_a_stop_by_signal_leaves_no_pid_file(var: Path) -> None:
+    """Also where SIGINT is ignored, as in a job in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        end_by_signal(var)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN, "nothing has set its own handler"
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_by_signal(var: Path) -> None:
     leave(start_user(var))
     home = embedded.Folders.of(var).home
     assert not (home / "postgres" / "cluster" / "postmaster.pid").exists()
     assert not (home / "valkey" / "valkey.pid").exists()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
