@@ -117,7 +117,7 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
     tally: Counter[str] = Counter()
     settled_at = time.monotonic()
     ended = EndedJobs()
-    held = HeldClaim(handler, jobs, ended.settle_behind_slow_call)
+    held = HeldClaim(handler, jobs, ended)
     with watched(held):
         try:
             for verdict in run(handler, held, until):

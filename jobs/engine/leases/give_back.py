@@ -37,7 +37,12 @@ def give_back_waiting(held: HeldClaim) -> int:
 
 
 def give_back_running(held: HeldClaim) -> None:
-    settle([interrupted(job) for job in held.running()], tries=1)
+    """Make the jobs of the running call pending again. Jobs whose call has ended are settled: a
+    thread that waits for the database may not have done it, and they would run again."""
+    ended = held.ended.unsettled()
+    settle(ended, tries=1)
+    ids = {verdict.job.id for verdict in ended}
+    settle([interrupted(job) for job in held.running() if job.id not in ids], tries=1)
     wake.wake([held.handler.name])
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.run.verdict import Verdict
@@ -15,18 +15,14 @@ class HeldClaim:
     """The jobs of one claim until all of them have ended.
 
     The thread that runs them takes them with `begin_next` or `begin_all`. The thread that watches
-    the claim may take the waiting jobs; during a slow call it also calls `settle_ended`.
+    the claim may take the waiting jobs; during a slow call it also settles the ended jobs.
     """
 
     def __init__(
-        self,
-        handler: Handler,
-        jobs: Sequence[ClaimedJob],
-        settle_ended: Callable[[], None] = lambda: None,
+        self, handler: Handler, jobs: Sequence[ClaimedJob], ended: "EndedJobs | None" = None
     ) -> None:
-        self.handler = handler
-        self.jobs = jobs
-        self.settle_ended = settle_ended
+        self.handler, self.jobs = handler, jobs
+        self.ended = ended or EndedJobs()
         self.began_at = time.monotonic()
         """When the running call began."""
         self.recorded = handler.in_batches() or len(jobs) == 1
@@ -70,6 +66,7 @@ class EndedJobs:
         self._settling = threading.Lock()
         self._lock = threading.Lock()
         self._ended: list[Verdict] = []
+        self._being_settled: list[Verdict] = []
         self._settled: list[tuple[Verdict, str]] = []
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
@@ -85,6 +82,12 @@ class EndedJobs:
             settled, self._settled = self._settled, []
             return settled
 
+    def unsettled(self) -> list[Verdict]:
+        """Return the verdicts on ended jobs that are not settled yet, also if a thread settles them
+        now or waits before it tries again. To settle them twice is harmless."""
+        with self._lock:
+            return self._being_settled + self._ended
+
     def settle_behind_slow_call(self) -> None:
         """Settle the jobs that ended before the running call, so that they do not run again if it
         kills the worker. It does not wait for other threads: what is left is settled later."""
@@ -99,7 +102,8 @@ class EndedJobs:
     def _settle(self, tries: int | None = None) -> None:
         states: dict[int, str] = {}
         with self._lock:
-            ended, self._ended = self._ended, []
+            self._being_settled, self._ended = self._ended, []
+            ended = self._being_settled
         try:
             settle(ended, tries, states)
         except BaseException:
@@ -108,4 +112,5 @@ class EndedJobs:
             raise
         finally:
             with self._lock:
+                self._being_settled = []
                 self._settled += [(v, states[v.job.id]) for v in ended if v.job.id in states]

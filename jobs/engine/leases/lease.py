@@ -117,7 +117,7 @@ class _Watcher:
         shutdown.pass_on()
         now = time.monotonic()
         if now - held.began_at > SLOW_SECONDS or shutdown.requested():
-            held.settle_ended()
+            held.ended.settle_behind_slow_call()
             give_back.give_back_waiting(held)
         if now < renew_at:
             return

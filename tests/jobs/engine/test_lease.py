@@ -9,9 +9,11 @@ from django.db import connection, transaction
 from tailrace.db.connections import atomic, engine
 from tailrace.db.query import execute, query
 from tailrace.jobs.engine.leases import lease
-from tailrace.jobs.engine.leases.held import HeldClaim
+from tailrace.jobs.engine.leases.give_back import give_back_running
+from tailrace.jobs.engine.leases.held import EndedJobs, HeldClaim
 from tailrace.jobs.engine.leases.renew import _RENEW_ONE, renew
 from tailrace.jobs.engine.maintenance.ticking import rescue
+from tailrace.jobs.engine.run.verdict import completed
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Job
@@ -153,3 +155,14 @@ def test_after_a_thread_that_failed_the_next_claim_begins_another(
     with lease.watched(claim_of(claimed("test.work", 1))):
         before = until_of(id)
         wait_until(lambda: until_of(id) > before, what="a renewal")
+
+
+def test_an_ended_call_is_not_given_back() -> None:
+    """A worker whose shutdown took too long gave it back, and its effect happened twice."""
+    enqueue_many(Working, [{}] * 2)
+    ended = EndedJobs()
+    claim = HeldClaim(Working(), claimed("test.work"), ended)
+    for job in claim.begin_all()[:1]:
+        ended.add([completed(job, None)])
+    give_back_running(claim)
+    assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1), ("pending", 0)}

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Attempt, Job
-from tests.kit import PATIENCE, Worker, empty_broker, wait_until, worker
+from tests.kit import PATIENCE, Worker, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Working
 from tests.sandbox.models import Effect
 
@@ -129,3 +129,23 @@ def test_a_child_that_hangs_ends_with_its_worker(short_env, log) -> None:
         assert "shutdown.forced" in ended.output
         wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
     assert Job.objects.running().count() == 1, "until its lease ends"
+
+
+def test_a_call_that_ended_in_time_is_settled_when_the_timeout_is_over(
+    process_env, log, tmp_path
+) -> None:
+    """Its settlement waited to try again when the worker gave its running jobs back."""
+    until = tmp_path / "go on"
+    id = enqueue(Working, {"do": "wait", "note": str(until)})
+    env = process_env | {"SHUTDOWN_TIMEOUT": "10"}
+    with worker(env, ["test.work"], log=log) as ended:
+        wait_until(begun)
+        with held("SELECT 1 FROM tailrace_jobs_live WHERE id = %s FOR UPDATE", id):
+            ended.process.send_signal(signal.SIGTERM)
+            until.touch()
+            # Then it waits for 2.7 s, while the timeout ends.
+            wait_until(lambda: ended.output.count("settle.retry") == 4)
+        ended.process.wait(PATIENCE)
+    # It is running until its lease ends if this machine was too slow for four tries in time.
+    assert Job.objects.get(pk=id).state in ("completed", "running")
+    assert not Attempt.objects.exists()
