@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Field, Model
 
@@ -53,8 +53,7 @@ def _description(model: type[Model], key: tuple[str, Any]) -> str:
 
 
 def _holder(model: type[Model], column: str, value: Any) -> list[tuple[Any, ...]]:
-    table, field = model._meta.db_table, model._meta.get_field(column)
-    assert isinstance(field, Field)
+    table, field = model._meta.db_table, cast("Field[Any, Any]", model._meta.get_field(column))
     if holder := query(_HOLDER_OF_TABLE, table=table):
         return holder
     statement = _HOLDER_OF_ROW.format(table=table, column=field.column)
