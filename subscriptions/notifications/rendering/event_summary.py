@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tailrace.events.models import Event
 from tailrace.events.privacy.visibility import may_read
@@ -15,14 +15,13 @@ from tailrace.subscriptions.notifications.rendering.event_text import render_eve
 class EventSummary(BaseModel):  # not an `Out`: workers import this module, and not the API
     """An event in one line."""
 
-    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(from_attributes=True)
 
     id: int
     type: str
     subject: str
     title: str
-    link: str
-    """The page with more details; empty if there is none."""
+    link: str = Field(description="The page with more details; empty if there is none.")
     occurred_at: datetime
 
     @property
