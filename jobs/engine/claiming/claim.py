@@ -3,45 +3,22 @@
 import json
 import os
 import socket
-import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
-import structlog
-from django.db import OperationalError
-from psycopg.errors import LockNotAvailable
-
-from tailrace.db import clock, connections
-from tailrace.db.query import execute, prepared, several
+from tailrace.db.query import prepared
 from tailrace.jobs.engine.claiming import bookmarks, kinds
-from tailrace.jobs.engine.claiming.claim_sql import RUNNING, TOKENS
+from tailrace.jobs.engine.claiming.limits import Limits as Limits
+from tailrace.jobs.engine.claiming.limits import in_turn
 from tailrace.jobs.engine.traces import spans
-from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 from tailrace.jobs.handler import ClaimedJob, Handler
 
-log = structlog.get_logger(__name__)
-
-LOCK_SECONDS = 2
-"""A claim waits at most this long for other claims of its queue."""
 WALKS = 5
 """A claim that finds no job continues along the lanes, for up to this many walks in all: see
 fair.sql."""
-STOPPED_SECONDS = 30
-"""If a process is stopped in the middle of a claim, the database ends its session after this, and
-with it the lock for which other claims of the queue wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a queue at the beginning of a drain. None: no limit."""
-
-    max_running: int | None = None
-    rate_limit: float | None = None
 
 
 class Batch(list[ClaimedJob]):
@@ -84,86 +61,17 @@ def _claim_within(
 ) -> Batch:
     if not (handler.ordered or limits.max_running or limits.rate_limit):
         return _claim(handler, count, in_use, at_once)
-    try:
-        return _claim_in_turn(handler, limits, count, in_use)
-    except OperationalError as error:
-        if not isinstance(error.__cause__, LockNotAvailable):
-            raise
-        # While jobs are due, the tick wakes the queue again.
-        hint = "a process is stopped or hangs in a claim: see the advisory locks in pg_locks"
-        log.warning("claim.locked", queue=handler.name, seconds=LOCK_SECONDS, hint=hint)
-        return Batch()
+    jobs = in_turn(handler, limits, count, lambda most: _claim(handler, most, in_use))
+    return Batch() if jobs is None else jobs
 
-
-def _claim_in_turn(
-    handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None
-) -> Batch:
-    """Claim under the claim lock of the queue, for limits that depend on other claims."""
-    with _claim_lock(handler, limits) as allowed:
-        count = min(count, allowed)
-        jobs = _claim(handler, count, in_use, True) if count > 0 else Batch()
-        if jobs and limits.rate_limit is not None:
-            execute(_TAKE_TOKENS, count=len(jobs), name=handler.name)
-    return jobs
-
-
-_LOCK = """
-SELECT set_config('lock_timeout', %(wait)s, true),
-       set_config('idle_in_transaction_session_timeout', %(stopped)s, true),
-       pg_advisory_xact_lock(hashtext('tailrace.jobs.claim'), hashtext(%(name)s))::text
-"""
-_COUNT = f"SELECT count(*) FROM tailrace_jobs_live WHERE {RUNNING}"
-_REFILL = f"""
-WITH bucket AS MATERIALIZED (
-  SELECT seen.name, seen.slice
-  FROM {newest("%(name)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
-  FOR NO KEY UPDATE OF a SKIP LOCKED
-)
-UPDATE tailrace_jobs_queueactivity a SET tokens_at = {clock.NOW}, tokens = {TOKENS}, slice = {SLICE}
-FROM bucket WHERE {same("a", "bucket")} RETURNING floor(tokens)::int
-"""
-
-
-@contextmanager
-def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
-    """Hold the claim lock of the queue in a transaction. Yield how many jobs its limits allow: none
-    if another transaction has locked the row of the token bucket, which is refilled."""
-    most, rate = limits.max_running, limits.rate_limit
-    statements = [_LOCK]
-    if most is not None:
-        statements.append(_COUNT)
-    if rate is not None:
-        statements.append(_REFILL)
-    with connections.atomic():
-        # Each statement sees the commit of the last holder of the lock. They are sent together, so
-        # that the lock is not held for a round trip per statement.
-        wait, stopped = f"{LOCK_SECONDS}s", f"{STOPPED_SECONDS}s"
-        _locked, *results = several(
-            *statements, name=handler.name, handler=handler.name, rate=rate, wait=wait,
-            stopped=stopped,
-        )  # fmt: skip
-        allowed = sys.maxsize
-        if rate is not None:
-            tokens = results.pop()
-            if not tokens:
-                log.info("claim.queue_row_locked", queue=handler.name)
-            allowed = tokens[0][0] if tokens else 0
-        if most is not None:
-            [(running,)] = results.pop()
-            allowed = min(allowed, max(most - running, 0))
-        yield allowed
-
-
-_TAKE_TOKENS = f"""
-UPDATE tailrace_jobs_queueactivity a SET tokens = a.tokens - %(count)s
-FROM {newest("%(name)s")} seen WHERE {same("a", "seen")}
-"""
 
 _last_lanes: dict[str, str] = {}
 """The lane that this process served last, by handler. Fair claims continue after it."""
 
 
-def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool) -> Batch:
+def _claim(
+    handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool = True
+) -> Batch:
     params = {
         "handler": handler.name,
         "limit": limit,

@@ -12,7 +12,7 @@ from django.db import Error, connections
 from structlog.testing import capture_logs
 
 from tailrace.jobs.engine import registry
-from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.claiming import claim, limits
 from tailrace.jobs.engine.drain import begin, drain
 from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
@@ -72,8 +72,8 @@ def open_claim(name: str) -> Iterator[list[Any]]:
 
     def work() -> None:
         handler = registry.get(name)
-        with claim._claim_lock(handler, claim.Limits()):
-            jobs.extend(claim.claim(handler, claim.Limits(), handler.batch_size))
+        with limits.claim_lock(handler, limits.Limits()):
+            jobs.extend(claim.claim(handler, limits.Limits(), handler.batch_size))
             ready.set()
             done.wait(PATIENCE)
             raise psycopg.Error
@@ -137,7 +137,7 @@ def test_a_locked_head_holds_its_ordered_lane_alone(lock: str) -> None:
 
 
 def test_a_drain_ends_behind_a_claim_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(limits, "LOCK_SECONDS", 1)
     enqueue(Ordered)
     with open_claim("test.ordered") as theirs:
         assert len(theirs) == 1
@@ -150,13 +150,13 @@ def test_a_drain_ends_behind_a_claim_that_hangs(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_process_stopped_in_a_claim_loses_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "STOPPED_SECONDS", 1)
+    monkeypatch.setattr(limits, "STOPPED_SECONDS", 1)
     enqueue(Ordered)
     ready, done = threading.Event(), threading.Event()
 
     def stop_in_a_claim() -> None:
         try:
-            with claim._claim_lock(registry.get("test.ordered"), claim.Limits()):
+            with limits.claim_lock(registry.get("test.ordered"), limits.Limits()):
                 ready.set()
                 done.wait(PATIENCE)
                 Job.objects.exists()
