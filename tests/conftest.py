@@ -17,6 +17,7 @@ from tailrace.db import connections as db_connections
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import claim, pace
 from tailrace.jobs.engine.counters import totals
+from tailrace.jobs.engine.run import batch
 from tailrace.jobs.testing.perform import work_off
 from tailrace.web.accounts.security import password_hasher
 from tests import database_reset
@@ -89,6 +90,8 @@ def _reset_scripts() -> Iterator[None]:
     """Start each test with unscripted handlers of unknown speed, the first lane and no counts."""
     claim._last_lanes.clear()
     pace._seconds.clear()
+    batch._enough.clear()
+    batch._last_cut.clear()
     totals._pending.take()
     yield
     handlers.script.clear()

@@ -17,6 +17,7 @@ from tailrace.jobs.engine.claiming.begin import begin
 from tailrace.jobs.engine.claiming.claim import Limits, claim
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.in_flight import inline
+from tailrace.jobs.engine.leases.give_back import give_back_waiting
 from tailrace.jobs.engine.leases.held import EndedJobs, HeldClaim
 from tailrace.jobs.engine.leases.lease import watched
 from tailrace.jobs.engine.run.batch import run_batch
@@ -145,11 +146,10 @@ def run(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:
     if shutdown.requested():
         pass
     elif handler.in_batches():
-        yield from run_batch(handler, held.begin_all(), until)
+        yield from run_batch(handler, held, until, lambda: give_back_waiting(held))
     else:
         yield from _run_one_by_one(handler, held, until)
-    for job in held.take_waiting():
-        yield handed_back(job, job.suspect_group)
+    yield from map(handed_back, held.take_waiting())
 
 
 def _run_one_by_one(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:

@@ -5,7 +5,8 @@ A handler, its queue and its Celery task have the same name.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -246,6 +247,10 @@ class ClaimedJob:
     """Set by the handler if it has logged the error that it raises."""
     outcome: Any = None
     """The Outcome or Completed that `handle_batch` set for this job."""
+    blamed_for: BaseException | None = None
+    """The error that the block `with job.blamed()` raised."""
+    blamed_since: float = 0.0
+    """When that block began, by time.monotonic()."""
     _payload: BaseModel | None = field(default=None, repr=False)
     _event: Recorded | None = field(default=None, repr=False)
     _lines: int = field(default=0, repr=False)
@@ -338,3 +343,14 @@ class ClaimedJob:
 
     def fail(self, reason: str) -> None:
         self.outcome = Permanent(reason)
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """If the block makes `handle_batch` raise, this job is settled with the error, and the
+        other jobs are called again without it."""
+        self.blamed_since = time.monotonic()
+        try:
+            yield
+        except BaseException as error:
+            self.blamed_for = error
+            raise

@@ -31,7 +31,7 @@ def give_back_waiting(held: HeldClaim) -> int:
         held.recorded = True
     waiting = held.take_waiting()
     if waiting:
-        settle([handed_back(job, job.suspect_group) for job in waiting], tries=1)
+        settle([handed_back(job) for job in waiting], tries=1)
         wake.wake([held.handler.name])
     return len(waiting)
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.run.verdict import Verdict
@@ -14,7 +14,7 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 class HeldClaim:
     """The jobs of one claim until all of them have ended.
 
-    The thread that runs them takes them with `begin_next` or `begin_all`. The thread that watches
+The thread that runs them takes them with `begin_next` or `begin_group`. The thread that watches
     the claim may take the waiting jobs; during a slow call it also settles the ended jobs.
     """
 
@@ -38,12 +38,19 @@ class HeldClaim:
             self.began_at = time.monotonic()
             return self._running[0] if self._running else None
 
-    def begin_all(self) -> Sequence[ClaimedJob]:
-        """Return all jobs of the claim, whose call begins now."""
+    def begin_group(
+        self, choose: Callable[[Sequence[ClaimedJob]], Sequence[ClaimedJob]]
+    ) -> Sequence[ClaimedJob]:
+        """Return the waiting jobs that `choose` returns of them, whose call begins now."""
         with self._lock:
-            self._waiting.clear()
-            self._running, self.began_at = self.jobs, time.monotonic()
+            self._running, self.began_at = choose(self._waiting), time.monotonic()
+            self._waiting = deque(job for job in self._waiting if job not in self._running)
             return self._running
+
+    def put_back(self, jobs: Iterable[ClaimedJob]) -> None:
+        """Let these jobs of the last call wait for another call."""
+        with self._lock:
+            self._waiting += jobs
 
     def take_waiting(self) -> list[ClaimedJob]:
         """Remove the jobs whose call has not begun from the claim, and return them."""
@@ -53,7 +60,7 @@ class HeldClaim:
             return waiting
 
     def running(self) -> Sequence[ClaimedJob]:
-        """Return the jobs of the running call; of a batch also the settled jobs."""
+        """Return the jobs of the running call."""
         with self._lock:
             return self._running
 

@@ -29,11 +29,11 @@ LONGEST_DELAY = 366 * 86_400.0
 """Maximum seconds of a delay. The Retry-After of a destination may be any number."""
 
 
-def interrupted(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
+def interrupted(job: ClaimedJob) -> Verdict:
     """Return the verdict on a job whose call a shutdown interrupted: it is pending again at once,
     and the attempt is recorded but not counted."""
     verdict = verdict_of(job, Interrupted())
-    verdict.suspect_group = suspect_group
+    verdict.suspect_group = job.suspect_group
     return verdict
 
 

@@ -22,11 +22,14 @@ from tailrace.jobs.handler import ClaimedJob, Handler, Interrupted, Permanent, T
 from tailrace.jobs.runtime import shutdown
 
 
-def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
-    """Call the handler with this one job and return the verdict, also after an error."""
+def run_alone(
+    job: ClaimedJob, call: Callable[[ClaimedJob], Any], limit: float | None = None
+) -> Verdict:
+    """Call the handler with this one job and return the verdict, also after an error. `limit`: a
+    shorter time limit than the handler's."""
     with job_context(job):
         try:
-            with guarded(job.handler), timed([job]):
+            with guarded(job.handler, limit), timed([job]):
                 _ = job.payload  # validates it
                 result = call(job)
             return completed(job, result)
@@ -50,9 +53,11 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
 
 
 @contextmanager
-def guarded(handler: Handler) -> Iterator[None]:
-    """Run the block, a call of the handler, with its time limit, and clean its connections."""
-    with connections.default(), left_clean(handler.name), _time_limit(handler):
+def guarded(handler: Handler, limit: float | None = None) -> Iterator[None]:
+    """Run the block, a call of the handler, with this or its own time limit, and clean its
+    connections."""
+    seconds = limit or handler.time_limit or conf.JOBS_TIME_LIMIT
+    with connections.default(), left_clean(handler.name), _time_limit(seconds):
         yield
 
 
@@ -92,14 +97,13 @@ def job_context(job: ClaimedJob) -> Iterator[None]:
 
 
 @contextmanager
-def _time_limit(handler: Handler) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     """Interrupt the block, and its running statement, at the time limit or at the end of the grace
     of a shutdown.
 
     Only the main thread can be interrupted, since only it gets signals. Prefork and solo workers
     run their tasks there. In other threads only Celery's hard time limit applies.
     """
-    seconds = handler.time_limit or conf.JOBS_TIME_LIMIT
     if threading.current_thread() is not threading.main_thread():
         yield
         return

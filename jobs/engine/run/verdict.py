@@ -96,10 +96,10 @@ def postponed(job: ClaimedJob, reason: str, delay: float) -> Verdict:
     return Verdict(job, State.PENDING, charged=False, error=reason, delay=delay)
 
 
-def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
+def handed_back(job: ClaimedJob) -> Verdict:
     """Return the verdict on a job that goes back to its queue: it is pending again at once. No
     attempt is counted or recorded."""
-    return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
+    return Verdict(job, State.PENDING, charged=False, suspect_group=job.suspect_group)
 
 
 def _did_not_run(result: Any) -> bool:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def claim_of(jobs: Sequence[ClaimedJob]) -> HeldClaim:
     """A claim whose jobs all run."""
     claim = HeldClaim(jobs[0].handler, jobs)
-    claim.begin_all()
+    claim.begin_group(list)
     return claim
 
 

@@ -21,9 +21,9 @@ WHY = (
 
 @pytest.fixture
 def ids(scripted, settings) -> list[int]:
-    """Four jobs of one batch, of which the first is bad."""
+    """Eight jobs of one batch, of which the first is bad."""
     settings.JOBS_DRAIN_SECONDS = 0  # one call per drain
-    enqueue_many(Batch, [{}] * 4)
+    enqueue_many(Batch, [{}] * 8)
     ids = list(Job.objects.order_by("id").values_list("id", flat=True))
 
     def work(jobs: Sequence[ClaimedJob]) -> None:
@@ -44,10 +44,10 @@ def test_the_others_of_its_group_are_counted(ids) -> None:
 
 
 def test_a_job_that_failed_alone_is_called_alone(ids) -> None:
-    for _ in range(5):
+    for _ in range(7):
         drain("test.batch")
     assert words(ids[0], "suspect") == f"{WHY}is called on its own."
-    assert Job.objects.filter(pk__in=ids[1:], state="completed").count() == 3
+    assert Job.objects.filter(pk__in=ids[1:], state="completed").count() == 7
     assert "suspect" not in codes(ids[1])
 
 

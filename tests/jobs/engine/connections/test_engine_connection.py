@@ -55,7 +55,7 @@ def test_progress_in_a_transaction_stops_no_renewal(monkeypatch: pytest.MonkeyPa
     enqueue_many(Working, [{}] * 10)
     jobs = claimed("test.work")
     held = HeldClaim(jobs[0].handler, jobs)
-    held.begin_all()
+    held.begin_group(list)
     with lease.watched(held), transaction.atomic():
         jobs[0].progress(1, 2, "half")
         assert Job.objects.get(pk=jobs[0].id).progress_done == 1

@@ -1,17 +1,22 @@
-"""Bad jobs in a batch: they are found by halving, also when each call outlasts the drain's time."""
+"""Bad jobs in a batch: they are found by splitting, also when each call outlasts the drain's time,
+and the other jobs do not wait for long."""
 
 import signal
 import time
 from collections.abc import Callable, Sequence
 from math import ceil, log2
+from types import SimpleNamespace
 
 import pytest
 
+from tailrace.jobs.engine import drain as drain_module
 from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.leases import held
+from tailrace.jobs.engine.run import batch, handler_call
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
+from tailrace.jobs.handler import ClaimedJob, Skip, Snooze, TimeLimitExceeded, handler
 from tailrace.jobs.models import Attempt, Job
-from tests.kit import claimed, run_and_settle
+from tests.kit import broker_length, claimed, empty_broker, run_and_settle
 from tests.sandbox.handlers import Batch
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +63,7 @@ def test_one_bad_job_costs_a_few_calls(scripted, calls, count: int, place: float
     assert Attempt.objects.get().message == "poison"
 
 
-def test_a_drain_without_time_halves_and_continues(scripted, calls, settings) -> None:
+def test_a_drain_without_time_splits_and_continues(scripted, calls, settings) -> None:
     """As when each call with the bad job takes longer than a drain."""
     settings.JOBS_DRAIN_SECONDS = 0
     ids = jobs(64)
@@ -96,7 +101,7 @@ def test_a_known_bad_job_is_called_alone_until_it_fails(scripted, calls, setting
     assert set(Attempt.objects.values_list("job_id", flat=True)) == {bad}
 
 
-def test_a_batch_that_hangs_is_halved_over_drains(scripted, calls, settings, monkeypatch) -> None:
+def test_a_batch_that_hangs_is_split_over_drains(scripted, calls, settings, monkeypatch) -> None:
     monkeypatch.setattr(Batch, "time_limit", 300)
     settings.JOBS_DRAIN_SECONDS = 0
     bad = jobs(16)[3]
@@ -175,3 +180,197 @@ def test_an_outcome_that_a_batch_returns_is_its_jobs(scripted, calls, outcome) -
     expected = "skipped" if isinstance(outcome, Skip) else "pending"
     assert Job.objects.get(pk=ids[2]).state == expected
     assert set(Job.objects.exclude(pk=ids[2]).values_list("state", flat=True)) == {"completed"}
+
+
+class Calls:
+    """Calls whose time is simulated: `now` is what `time.monotonic()` adds to the real time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.seconds: list[float] = []
+        self.ids: list[list[int]] = []
+        self.done_at: dict[int, float] = {}
+
+    def take(self, jobs: Sequence[ClaimedJob], seconds: float, *, fails: bool) -> None:
+        """End after so many seconds, or at the time limit of the call."""
+        limit, _interval = signal.getitimer(signal.ITIMER_REAL)
+        self.ids.append([job.id for job in jobs])
+        self.seconds.append(min(seconds, limit))
+        self.now += self.seconds[-1]
+        if seconds > limit:
+            raise TimeLimitExceeded
+        if fails:
+            raise ValueError("late")
+        self.done_at.update((job.id, self.now) for job in jobs)
+
+
+@pytest.fixture
+def simulated(monkeypatch) -> Calls:
+    calls = Calls()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + calls.now)
+    for module in (batch, drain_module, handler_call, held, handler):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(Batch, "batch_size", 100)
+    return calls
+
+
+def drain_until_done(bad: int) -> None:
+    while Job.objects.pending().exclude(pk=bad).exists():
+        drain("test.batch")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("seconds", [1.1, 60.0, 600.0])
+@pytest.mark.parametrize(("count", "place"), [(20, 0), (20, 13), (20, 19), (100, 42)])
+def test_sound_jobs_wait_at_most_twice_as_long_as_the_call_that_fails(
+    scripted, simulated, seconds: float, count: int, place: int
+) -> None:
+    """In one process."""
+    ids = jobs(count)
+    bad = ids[place]
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        is_bad = any(job.id == bad for job in batch)
+        simulated.take(batch, seconds if is_bad else 0.0, fails=is_bad)
+
+    scripted("test.batch", work)
+    drain_until_done(bad)
+    assert set(simulated.done_at) == {*ids} - {bad}
+    assert max(simulated.done_at.values()) <= 2 * seconds
+    drain("test.batch")
+    assert simulated.seconds[-1] == pytest.approx(min(seconds, 600.0), rel=0.01)
+    assert [attempt.job_id for attempt in Attempt.objects.all()] == [bad], "with all of its time"
+    assert set(Job.objects.exclude(pk=bad).values_list("state", "attempt")) == {("completed", 1)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parts_that_may_be_slow_run_in_several_processes_at_once(scripted, simulated) -> None:
+    ids = jobs(16)
+    others = []
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        if len(batch) < 16:
+            rest = Job.objects.exclude(pk__in=[job.id for job in batch])
+            others.append((set(rest.values_list("state", flat=True)), broker_length("test.batch")))
+        simulated.take(batch, 60, fails=ids[3] in [job.id for job in batch])
+
+    scripted("test.batch", work)
+    drain("test.batch")
+    empty_broker()
+    drain("test.batch")
+    assert simulated.ids == [ids, ids[:4]]
+    assert others == [({"pending"}, 1)], "another process can claim them during the call"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limit_that_is_too_short_for_sound_parts_is_lifted(scripted, simulated) -> None:
+    """As where each call takes the same time, however many jobs it has."""
+    bad, *sound = jobs(20)
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        simulated.take(batch, 60, fails=any(job.id == bad for job in batch))
+
+    scripted("test.batch", work)
+    drain_until_done(bad)
+    assert set(simulated.done_at) == {*sound}
+    assert simulated.now <= 60 * (2 + most_calls(20))
+    limited = [seconds for seconds in simulated.seconds if seconds < 60]
+    assert limited == pytest.approx([30, 30], rel=0.01)
+
+
+def test_a_batch_that_fails_early_has_no_shortened_limits(scripted, simulated) -> None:
+    ids = jobs(20)
+    bad = ids[7]
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        is_bad = any(job.id == bad for job in batch)
+        simulated.take(batch, 0.01 if is_bad else 100, fails=is_bad)
+
+    scripted("test.batch", work)
+    drain_until_done(bad)
+    assert set(simulated.seconds) == {0.01, 100}
+
+
+def test_only_the_job_that_the_handler_blames_fails(scripted, calls) -> None:
+    ids = jobs(20)
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        calls.append([job.id for job in batch])
+        for job in batch:
+            with job.blamed():
+                if job.id in (ids[4], ids[9]):
+                    raise ValueError(f"poison {job.id}")
+
+    scripted("test.batch", work)
+    run_and_settle(claimed("test.batch"))
+    bad = {ids[4], ids[9]}
+    assert calls == [ids, ids[:4] + ids[5:], [id for id in ids if id not in bad]]
+    assert {(row.job_id, row.message) for row in Attempt.objects.all()} == {
+        (id, f"poison {id}") for id in bad
+    }
+    assert set(Job.objects.exclude(pk__in=bad).values_list("state", "attempt")) == {
+        ("completed", 1)
+    }
+
+
+def test_an_error_that_the_handler_caught_blames_nobody(scripted, calls) -> None:
+    ids = jobs(8)
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        calls.append([job.id for job in batch])
+        try:
+            with batch[0].blamed():
+                raise ValueError("caught")
+        except ValueError:
+            pass
+        if ids[7] in calls[-1]:
+            raise RuntimeError("poison")
+
+    scripted("test.batch", work)
+    run_and_settle(claimed("test.batch"))
+    assert [row.job_id for row in Attempt.objects.all()] == [ids[7]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_blamed_job_that_hangs_is_called_alone_from_then_on(
+    scripted, simulated, clock, settings
+) -> None:
+    settings.JOBS_DRAIN_SECONDS = 0
+    bad, *sound = jobs(20)
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        for job in batch:
+            with job.blamed():
+                simulated.take(
+                    batch if job.id == bad else [job], 9e9 * (job.id == bad), fails=False
+                )
+
+    scripted("test.batch", work)
+    drain("test.batch")
+    assert (Job.objects.get(pk=bad).state, Attempt.objects.get().job_id) == ("pending", bad)
+    drain("test.batch")
+    assert set(simulated.done_at) == {*sound}
+    assert simulated.now == pytest.approx(600, rel=0.01)
+    clock.step(100)
+    new = jobs(5)
+    simulated.ids.clear()
+    drain("test.batch")
+    assert simulated.ids == [[bad]]
+    assert set(Job.objects.filter(pk__in=new).values_list("state", flat=True)) == {"pending"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_was_only_the_last_at_the_time_limit_is_not_blamed(scripted, simulated) -> None:
+    ids = jobs(8)
+
+    def work(batch: Sequence[ClaimedJob]) -> None:
+        for job in batch:
+            with job.blamed():
+                left, _interval = signal.getitimer(signal.ITIMER_REAL)
+                signal.setitimer(signal.ITIMER_REAL, max(left - 100, 0.001))
+                simulated.take([job], 100, fails=False)
+
+    scripted("test.batch", work)
+    drain_until_done(0)
+    assert set(simulated.done_at) == {*ids}
+    assert not Attempt.objects.exists()

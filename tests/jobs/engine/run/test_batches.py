@@ -75,7 +75,7 @@ def test_when_a_whole_batch_raises_only_the_poison_fails(scripted) -> None:
     scripted("test.batch", work)
     poison = ten()[4]
     run_and_settle(claimed("test.batch"))
-    assert calls == [10, 5, 5, 3, 2, 2, 1, 1, 1]
+    assert calls == [10, 3, 3, 2, 2, 1, 1, 1]
     expected = ["completed"] * 10
     expected[4] = "pending"
     assert states() == expected
@@ -105,7 +105,7 @@ def test_an_invalid_payload_fails_alone_before_the_batch(scripted) -> None:
     assert states()[3] == "failed"
 
 
-def test_a_batch_that_hangs_is_interrupted_and_halved(scripted, monkeypatch) -> None:
+def test_a_batch_that_hangs_is_interrupted_and_split(scripted, monkeypatch) -> None:
     import time
 
     monkeypatch.setattr(Batch, "time_limit", 0.2)
@@ -134,6 +134,6 @@ def test_a_connection_cut_within_a_batch_settles_once(scripted) -> None:
     jobs = claimed("test.batch")
     assert set(run_and_settle(jobs).values()) == {"completed"}
     assert run_and_settle(jobs) == {}
-    assert calls[:3] == [10, 5, 5]
+    assert calls[:3] == [10, 3, 3]
     assert set(Job.objects.values_list("attempt", "claim_no", "state")) == {(1, 1, "completed")}
     assert not Attempt.objects.exists()
