@@ -31,6 +31,7 @@ NAMES = (
     "observed",
     "storage",
     "held_snapshot",
+    "far_database",
 )
 GROUPS = {"scale": ("scale", "storage", "claimers", "held_snapshot")}
 """What the name of a group stands for."""
@@ -41,6 +42,7 @@ FOLDERS = {
     "celery_host": ("celery_tasks", "celery_faults"),
     "domains": ("photos", "imports", "scans", "records", "huge_import"),
     "size": ("footprint", "memory", "storage"),
+    "jobs.claiming": ("claimers", "held_snapshot", "far_database"),
 }
 """Benchmarks by their folder in bench/; the others are in bench/jobs."""
 

@@ -90,6 +90,7 @@ def _reset_scripts() -> Iterator[None]:
     """Start each test with unscripted handlers of unknown speed, the first lane and no counts."""
     claim._last_lanes.clear()
     pace._seconds.clear()
+    pace._costs.clear()
     batch._enough.clear()
     batch._last_cut.clear()
     totals._pending.take()

@@ -123,6 +123,15 @@ class Plain(Handler):
         """Do nothing."""
 
 
+class ShortCall(Handler):
+    """Takes a millisecond."""
+
+    name = "bench.short_call"
+
+    def handle(self, job: ClaimedJob) -> None:
+        time.sleep(0.001)
+
+
 class Fair(Plain):
     """To be claimed from lanes in turn."""
 

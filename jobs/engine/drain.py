@@ -32,8 +32,9 @@ from tailrace.jobs.runtime import shutdown
 log = structlog.get_logger(__name__)
 
 SETTLE_SECONDS = 0.25
-"""Verdicts are collected for about this long and settled together. If the next call is slow, the
-thread that watches the claim settles them (`lease.SLOW_SECONDS`)."""
+"""Verdicts are collected for about this long and settled together, and for longer if the database
+is far away. If the next call is slow, the thread that watches the claim settles them
+(`lease.SLOW_SECONDS`)."""
 TURN_SECONDS = 0.2
 """A drain ends after this if another queue waits, so that one full queue does not block the other
 queues of a worker."""
@@ -109,7 +110,7 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
     or None if no job was due. `until`: see `run`."""
     if handler.is_async():
         return inline.one_round(handler, limits)
-    count = pace.claim_size(handler)
+    began, count = time.monotonic(), pace.claim_size(handler)
     jobs = claim(handler, limits, count)
     if not jobs:
         return None
@@ -117,20 +118,22 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
     settled_at = time.monotonic()
+    pace.record_cost(handler, "claim", settled_at - began)
+    settle_every = max(SETTLE_SECONDS, 2 * pace.claim_seconds(handler))
     ended = EndedJobs()
     held = HeldClaim(handler, jobs, ended)
     with watched(held):
         try:
             for verdict in run(handler, held, until):
                 ended.add([verdict])
-                if time.monotonic() - settled_at >= SETTLE_SECONDS:
-                    tally += _settle_and_report(ended)
+                if time.monotonic() - settled_at >= settle_every:
+                    tally += _settle_and_report(handler, ended)
                     settled_at = time.monotonic()
             wake.claimed_next.set("" if handler.one_job_per_drain else handler.name)
         finally:  # also when the process exits: the effects of these jobs have happened
             ended.add(map(handed_back, held.take_waiting()))
             try:
-                tally += _settle_and_report(ended)
+                tally += _settle_and_report(handler, ended)
             finally:
                 wake.claimed_next.set("")
     return tally
@@ -162,10 +165,12 @@ def _run_one_by_one(handler: Handler, held: HeldClaim, until: float) -> Iterator
             break
 
 
-def _settle_and_report(ended: EndedJobs) -> Counter[str]:
+def _settle_and_report(handler: Handler, ended: EndedJobs) -> Counter[str]:
     """Settle the ended jobs, then report the failures. So a slow reporter does not delay the
     settlement, and failures of lost claims are not reported."""
-    settled = ended.settle()
+    began, settled = time.monotonic(), ended.settle()
+    if settled:
+        pace.record_cost(handler, "settle", time.monotonic() - began)
     for verdict, _state in settled:
         report(verdict)
     return Counter(state for _verdict, state in settled)

@@ -10,7 +10,6 @@ from typing import Any
 
 from tailrace.db import clock
 from tailrace.db.sql.arrays import number_array, text_array
-from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.claim_sql import statements
 from tailrace.jobs.handler import Handler
 
@@ -70,7 +69,9 @@ _ONE_LANE = statements(
 
 def one_lane(handler: Handler) -> Kind:
     """Due jobs of the next lane in turn, up to the batch size of that lane."""
-    return Kind(*_ONE_LANE, pace.lane_sizes(handler))
+    sizes = handler.batch_sizes()
+    lanes = {"lanes": text_array(sizes), "sizes": number_array(sizes.values())}
+    return Kind(*_ONE_LANE, {"other_lanes": handler.batch_size, **lanes})
 
 
 _FAIR_BY_DESTINATION = statements(

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
@@ -29,45 +28,36 @@ from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Working
 from tests.sandbox.models import Effect
 from tests.servers.pgbouncer import PgBouncer, pgbouncer
+from tests.servers.relay import through
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SIZE = 3
 """Server connections, fewer than the threads and processes of each test."""
 
-HERE = ("host", "port", "options")
-"""Options of a connection that a pooler does not take."""
-
 
 @contextmanager
-def through(pooler: PgBouncer, settings: Any) -> Iterator[None]:
+def pooled(pooler: PgBouncer) -> Iterator[None]:
     """Let all connections of this process, in every thread, lead through the pooler."""
-    saved = {alias: dict(database) for alias, database in connections.settings.items()}
-    connections.close_all()
-    for database in connections.settings.values():
-        options = {k: v for k, v in database["OPTIONS"].items() if k not in HERE}
-        database |= {"HOST": "127.0.0.1", "PORT": pooler.port, "USER": pooler.user, "PASSWORD": ""}
-        database["OPTIONS"] = options | {"prepare_threshold": None}
-    connections.settings[ENGINE]["POOLED"] = True  # as settings.py does with DATABASE_PREPARE=no
-    try:
+    with through(pooler.port, USER=pooler.user, PASSWORD=""):
+        for database in connections.settings.values():
+            database["OPTIONS"] = database["OPTIONS"] | {"prepare_threshold": None}
+        connections.settings[ENGINE]["POOLED"] = (
+            True  # as settings.py does with DATABASE_PREPARE=no
+        )
         yield
-    finally:
-        connections.close_all()
-        for alias, database in connections.settings.items():
-            database.clear()
-            database.update(saved[alias])
 
 
 @pytest.fixture
-def pooler(transactional_db: None, settings: Any) -> Iterator[PgBouncer]:
-    with pgbouncer(dict(connection.settings_dict), SIZE) as pooler, through(pooler, settings):
+def pooler(transactional_db: None) -> Iterator[PgBouncer]:
+    with pgbouncer(dict(connection.settings_dict), SIZE) as pooler, pooled(pooler):
         yield pooler
 
 
 @pytest.fixture
-def one_session(transactional_db: None, settings: Any) -> Iterator[PgBouncer]:
+def one_session(transactional_db: None) -> Iterator[PgBouncer]:
     """A pooler whose clients all share one session of the server."""
-    with pgbouncer(dict(connection.settings_dict), 1) as pooler, through(pooler, settings):
+    with pgbouncer(dict(connection.settings_dict), 1) as pooler, pooled(pooler):
         yield pooler
 
 

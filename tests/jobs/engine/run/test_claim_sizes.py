@@ -1,7 +1,7 @@
 """How many jobs a claim takes, and what becomes of those that wait behind a slow call."""
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.claiming import pace
@@ -11,8 +11,10 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.runtime.states import State
+from tests.addresses import address
 from tests.kit import broker_length, claimed, empty_broker, wait_until
 from tests.sandbox.handlers import Batch, Once, Other, Working
+from tests.servers.relay import relay, through
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,6 +27,43 @@ def test_a_claim_takes_what_can_begin_soon(seconds: float, count: int) -> None:
     assert pace.claim_size(handler) == 1, "while no call is known"
     pace.record(handler, seconds)
     assert pace.claim_size(handler) == count
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(4.0, 1), (0.4, 1), (0.04, 12), (0.001, 500)])
+def test_a_claim_takes_more_if_the_database_is_far_away(seconds: float, count: int) -> None:
+    handler = registry.get("test.work")
+    pace.record(handler, seconds)
+    pace.record_cost(handler, "claim", 0.1)
+    pace.record_cost(handler, "settle", 0.1)
+    assert pace.claim_size(handler) == count
+
+
+def test_a_claim_takes_at_most_half_a_second_of_work() -> None:
+    """Also if a claim waits for a lock, or a settlement for a disk."""
+    handler = registry.get("test.work")
+    pace.record(handler, 0.001)
+    pace.record_cost(handler, "settle", 30.0)
+    assert pace.claim_size(handler) == 500
+
+
+def test_the_first_slow_claim_and_call_of_a_process_are_forgotten_soon() -> None:
+    """They connect to the database."""
+    handler = registry.get("test.work")
+    pace.record(handler, 0.5)
+    for _ in range(8):
+        pace.record(handler, 0.001)
+    assert pace.claim_size(handler) > 10
+
+
+def test_far_from_the_database_few_claims_take_all_jobs(scripted) -> None:
+    """Each costs two round trips of 100 ms. Nine claims took them."""
+    scripted("test.work", lambda job: None)
+    enqueue_many(Working, [{}] * 400)
+    with relay(address(dict(connection.settings_dict)), delay=0.05) as link, through(link.port):
+        while Job.objects.pending().exists():
+            drain("test.work")
+    assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1)}
+    assert Job.objects.values("worker").distinct().count() <= 6, "worker is unique for each claim"
 
 
 def test_one_slow_call_is_forgotten_after_fast_ones() -> None:
