@@ -134,7 +134,7 @@ def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None
     """Return the payload as JSON text to store, with the defaults of the handler's model; None if
     the handler takes no payload. Raises InvalidJob, also for undeclared keys."""
     if handler.Payload is None:
-        if payload is not None:
+        if payload:
             raise InvalidJob(f"{handler.name} takes no payload; declare a Payload model on it")
         return None
     try:

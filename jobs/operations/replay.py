@@ -16,7 +16,7 @@ from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.row_locks import lock, lock_paused_flows
 from tailrace.jobs.operations.undo import RESTORED
 from tailrace.jobs.operations.work_out_again import work_out_again
-from tailrace.jobs.runtime.states import REPLAYABLE, State
+from tailrace.jobs.runtime.states import REPLAYABLE, UNSTARTED, State
 
 log = structlog.get_logger(__name__)
 
@@ -105,4 +105,4 @@ def _reason(state: str | None) -> str:
         return "there is no such job"
     if state in REPLAYABLE:
         return "an unstarted job has the same unique key"
-    return f"it is {state}"
+    return "it has not started" if state in UNSTARTED else f"it is {state}"

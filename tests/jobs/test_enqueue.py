@@ -35,6 +35,12 @@ def test_no_payload_is_an_empty_one() -> None:
     assert Job.objects.get().payload == {"do": "nothing", "seconds": 0.0, "note": ""}
 
 
+def test_an_empty_payload_is_none_for_a_handler_that_takes_none() -> None:
+    enqueue(Log, {})
+    enqueue_many(Log, [{"payload": {}}])
+    assert set(Job.objects.values_list("handler", "payload")) == {("test.log", None)}
+
+
 @pytest.mark.parametrize(
     ("handler", "payload", "options", "message"),
     [

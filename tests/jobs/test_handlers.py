@@ -2,7 +2,9 @@
 
 import functools
 import gc
+import re
 from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
 
 import pytest
 from pydantic import BaseModel
@@ -12,8 +14,10 @@ from tailrace.events.errors import UnknownEventType
 from tailrace.events.types import EventType
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import Cron, Handler
+from tailrace.jobs.handler import __all__ as handler_names
 from tailrace.jobs.platform.checks import handlers as checks
 from tailrace.jobs.runtime.settings import JobsSettings
+from tests.kit import ROOT
 from tests.sandbox.event_types import Happened, HappenedAgain, Whispered
 from tests.sandbox.handlers import Working
 
@@ -175,6 +179,19 @@ def test_an_unknown_error_reporter_is_named(settings) -> None:
     settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.runtime.report.to_nowhere"]
     (error,) = checks.check_settings(None)
     assert "tailrace.jobs.runtime.report.to_nowhere" in error.msg
+
+
+def test_the_page_imports_each_name_of_handlers_that_it_uses() -> None:
+    text = (ROOT / "docs" / "handlers.md").read_text()
+    imports = re.findall(r"^from (tailrace\.jobs\.[\w.]+) import \(?([\w, \n]+?)\)?$", text, re.M)
+    imported = {name.strip() for _module, names in imports for name in names.split(",")} - {""}
+    for module, names in imports:
+        for name in filter(None, map(str.strip, names.split(","))):
+            assert hasattr(import_module(module), name), (module, name)
+    used = {*handler_names} | {"enqueue", "enqueue_many", "DestinationHandler"}
+    called = {name for name in used if re.search(rf"\b{name}[(\[]|\({name}\b", text)}
+    assert {"Every", "Cron", "Retry", "enqueue"} <= called
+    assert called <= imported
 
 
 def test_a_handler_is_found_by_its_name_or_suggested() -> None:

@@ -82,6 +82,7 @@ def problem(answer: HttpResponse, status: int, kind: str = "") -> dict[str, Any]
     assert answer["Content-Type"] == "application/problem+json"
     result: dict[str, Any] = json.loads(answer.content)
     assert result["status"] == status
+    kind = kind or {400: "malformed", 401: "unauthenticated"}.get(status, "")
     assert result["type"] == (f"urn:tailrace:problem:{kind}" if kind else "about:blank")
     assert result["title"]
     assert result["detail"]

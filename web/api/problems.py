@@ -32,6 +32,8 @@ MAX_ERRORS = 100
 """Maximum number of errors in a response."""
 
 TITLES = {
+    "malformed": "The request is malformed",
+    "unauthenticated": "The request is not authenticated",
     "invalid": "The request is not valid",
     "unknown-event-type": "Unknown event type",
     "not-a-cloud-event": "Not a valid CloudEvent",
@@ -51,6 +53,8 @@ TITLES = {
     "key-in-use": "A request with this Idempotency-Key is being processed",
 }
 """Titles by the last part of a problem's type. Problems without a type use the status phrase."""
+KINDS = {400: "malformed", 401: "unauthenticated"}
+"""The type of all problems with this status."""
 
 
 class ProblemOut(Out):
@@ -76,7 +80,7 @@ class Problem(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.kind = status, detail, kind
+        self.status, self.detail, self.kind = status, detail, kind or KINDS.get(status, "")
         self.errors, self.headers = errors[:MAX_ERRORS], headers or {}
 
     def response(self, request: HttpRequest) -> HttpResponse:

@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.jobs.platform.commands._shared import table
-from tailrace.jobs.platform.inspection.display.formatting import STATE_LABELS, duration
+from tailrace.jobs.platform.inspection.display.formatting import duration
 from tailrace.jobs.platform.inspection.explain.explanation import Explanation, JobNotFound, explain
 
 
@@ -27,8 +27,8 @@ class Command(BaseCommand):
 
 
 def _as_text(explanation: Explanation) -> str:
-    state = STATE_LABELS.get(explanation.state, explanation.state)
-    lines = [f"job {explanation.job} ({explanation.handler}) is {state}", explanation.summary]
+    head = f"job {explanation.job} ({explanation.handler}) is {explanation.label}"
+    lines = [head, explanation.summary]
     lines += [f"- {reason.words}" for reason in explanation.details]
     if explanation.spans:
         rows = [

@@ -3,8 +3,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
 from tailrace.db.locks import Blocked
+from tailrace.db.query import database_now
 from tailrace.jobs.models import Job
 from tailrace.jobs.models.job import JobQuerySet
 from tailrace.jobs.operations import OperationResult
@@ -26,6 +28,10 @@ OPERATIONS: dict[str, tuple[Callable[..., OperationResult], tuple[str, ...]]] = 
 """The operation of each action, and the states that it selects if the filter has no state."""
 
 
+PENDING = ("queued", "scheduled", "retry scheduled")
+"""The states that people see of pending jobs."""
+
+
 class Command(BaseCommand):
     help = "List and show jobs; retry, cancel or replay jobs by id or by filter."
 
@@ -37,7 +43,7 @@ class Command(BaseCommand):
         show = actions.add_parser("show", help="show one job with its attempts")
         show.add_argument("id", type=int)
         for action, text in (
-            ("retry", "run pending jobs now that are scheduled for later"),
+            ("retry", "run jobs now that are scheduled for later"),
             ("cancel", "cancel unstarted jobs, and request running jobs to stop"),
             ("replay", "run failed jobs again (by id, cancelled and skipped jobs, too)"),
         ):
@@ -49,7 +55,11 @@ class Command(BaseCommand):
     def _add_filters(self, parser: CommandParser) -> None:
         parser.add_argument("--queue", help="only jobs of this queue")
         parser.add_argument("--flow", type=int, metavar="ID", help="only jobs of this flow")
-        parser.add_argument("--state", choices=State.values, help="pending: queued or scheduled")
+        parser.add_argument(
+            "--state",
+            choices=[*State.values, *PENDING],
+            help="pending: queued or scheduled",
+        )
         parser.add_argument(
             "--failed-since",
             metavar="WHEN",
@@ -111,7 +121,7 @@ class Command(BaseCommand):
         if options["flow"]:
             jobs = jobs.filter(flow_id=options["flow"])
         if options["state"]:
-            jobs = jobs.filter(state=options["state"])
+            jobs = jobs.filter(_has_state(options["state"]))
         if options["failed_since"]:
             if (since := time_of(options["failed_since"])) is None:
                 raise CommandError(
@@ -120,6 +130,16 @@ class Command(BaseCommand):
                 )
             jobs = jobs.filter(state=State.FAILED, finished_at__gte=since)
         return jobs
+
+
+def _has_state(word: str) -> Q:
+    """Return the condition for jobs in this state, which may be a stored one, or as people see it:
+    see `state_label`."""
+    if word not in PENDING:
+        return Q(state=word)
+    is_due, is_retry = Q(due_at__lte=database_now()), Q(attempt__gt=0)
+    later = {"scheduled": ~is_due & ~is_retry, "retry scheduled": ~is_due & is_retry}
+    return Q(state=State.PENDING) & later.get(word, is_due)
 
 
 def _apply(operation: Callable[..., OperationResult], ids: Sequence[int]) -> OperationResult:
@@ -132,7 +152,7 @@ def _apply(operation: Callable[..., OperationResult], ids: Sequence[int]) -> Ope
 def describe(job: Job) -> str:
     """Return a job as text: its fields, payload, result and attempts."""
     text = fields(
-        (name, getattr(job, name))
+        (name, state_label(job) if name == "state" else getattr(job, name))
         for name in (
             "id", "handler", "state", "event_id", "routing_key", "lane", "priority", "unique_key",
             "merged", "attempt", "claim_no", "created_at", "due_at", "started_at", "finished_at",

@@ -83,7 +83,7 @@ def checked_payload(handler: Handler, request: JobRequest) -> BaseModel | None:
     try:
         if handler.Payload is not None:
             payload = payloads.read(handler.Payload, request.payload or {})
-        elif request.payload is not None:
+        elif request.payload:
             faults.append(Fault(("payload",), f"{handler.name} takes no payload"))
     except ValidationError as error:
         fields = field_errors(error, request.payload or {}, handler.Payload)[:MAX_FAULTS]

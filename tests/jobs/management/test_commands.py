@@ -90,6 +90,24 @@ def test_jobs_show_prints_fields_and_attempts(clock) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("minutes", "attempt", "state"),
+    [(-1, 0, "queued"), (60, 0, "scheduled"), (60, 1, "retry scheduled")],
+)
+def test_each_command_has_the_same_word_for_the_state_of_a_job(
+    clock, minutes: int, attempt: int, state: str
+) -> None:
+    shown = job(due_at=clock.now() + timedelta(minutes=minutes), attempt=attempt)
+    job(State.RUNNING)
+    id = str(shown.pk)
+    assert f"{id}  {QUEUE}  {state}  " in run("jobs", "list", "--state", state)
+    assert f"state {state}" in " ".join(run("jobs", "show", id).split())
+    assert f"job {id} ({QUEUE}) is {state}\n" in run("explain", id)
+    assert "pending" not in run("jobs", "replay", id)
+    for other in {"queued", "scheduled", "retry scheduled"} - {state}:
+        assert QUEUE not in run("jobs", "list", "--state", other)
+
+
 def test_jobs_show_of_an_unknown_job_fails() -> None:
     with pytest.raises(CommandError, match="there is no job 12345678"):
         run("jobs", "show", "12345678")

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from tailrace.jobs.engine import registry
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain import state_reasons, time_spent, workers
 from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons
 from tailrace.jobs.platform.inspection.explain.next_claim import (
@@ -42,6 +43,8 @@ class Explanation:
     state: str
     summary: str
     """One sentence."""
+    label: str = ""
+    """The state as people see it: `queued`, `scheduled` or `retry scheduled` for pending."""
     ready: str | None = None
     """For a pending job: whether it can be claimed: yes, no, or turn (it depends on the lane that
     the claiming worker served last)."""
@@ -87,6 +90,7 @@ def explain(id: int, viewer: User | None = None) -> Explanation:
         if job.state == State.WAITING:
             explanation.reasons += _why_parents_have_not_ended(explanation.other_jobs, viewer)
         explanation.spans = list(time_spent.spans(job, viewer, hidden))
+        explanation.label = state_label(job)
         if hidden:
             _mask_words(explanation, {job.lane, job.routing_key} - {"", NO_LANE})
         if read + 1 == MAX_READS or _unchanged(job):
