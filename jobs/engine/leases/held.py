@@ -14,7 +14,7 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 class HeldClaim:
     """The jobs of one claim until all of them have ended.
 
-The thread that runs them takes them with `begin_next` or `begin_group`. The thread that watches
+    The thread that runs them takes them with `begin_next` or `begin_group`. The thread that watches
     the claim may take the waiting jobs; during a slow call it also settles the ended jobs.
     """
 
