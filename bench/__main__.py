@@ -35,12 +35,12 @@ NAMES = (
 )
 GROUPS = {"scale": ("scale", "storage", "claimers", "held_snapshot")}
 """What the name of a group stands for."""
-OPTIONAL = ("huge_import",)
+OPTIONAL = ("huge_import", "deposits")
 """Only if they are named."""
 ALL = (*NAMES, *OPTIONAL)
 FOLDERS = {
     "celery_host": ("celery_tasks", "celery_faults"),
-    "domains": ("photos", "imports", "scans", "records", "huge_import"),
+    "domains": ("photos", "imports", "scans", "records", "deposits", "huge_import"),
     "size": ("footprint", "memory", "storage"),
     "jobs.claiming": ("claimers", "held_snapshot", "far_database"),
 }

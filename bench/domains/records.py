@@ -7,6 +7,7 @@ and indexed for words and for meaning (by the model that the project brings).
 import json
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from bench.report import Row, Target, find
 from bench.servers import LOGS, Servers
@@ -38,6 +39,21 @@ def _work(size: int) -> str:
 
 
 def _chain(servers: Servers, size: int, count: int) -> Row:
+    done = harvest(servers, count, size=size)
+    if not done["complete"]:
+        return Row("records", "Tailrace", _work(size), 0, "/s", f"WRONG: {done}")
+    note = f"{count:,} records, seven jobs each"
+    return Row("records", "Tailrace", _work(size), count / done["seconds"], "/s", note)
+
+
+def harvest(
+    servers: Servers, count: int, *, size: int = SHIPPED, deposits: int = 0
+) -> dict[str, Any]:
+    """Harvest so many records into an empty database, while users make `deposits` per second.
+
+    Returns the seconds that the harvest took, the seconds until each deposit was found, and whether
+    all records are in all indexes.
+    """
     port = _record_server(servers, count)
     env = servers.environment(
         servers.database(f"records_{size}"), servers.broker(),
@@ -47,13 +63,12 @@ def _chain(servers: Servers, size: int, count: int) -> Row:
     servers.run(env, "-m", "bench.sides.tailrace", "prepare")
     servers.run(env, "-m", _SIDE, "begin", str(port))
     worker = servers.worker(env, "records-worker")
-    done = json.loads(servers.run(env, "-m", _SIDE, "wait", str(count)))
+    done: dict[str, Any] = json.loads(
+        servers.run(env, "-m", _SIDE, "wait", str(count), str(deposits))
+    )
     servers.stop(worker)
     servers.drop()
-    if done["stored"] != [count, count, count, 0]:
-        return Row("records", "Tailrace", _work(size), 0, "/s", f"WRONG: {done}")
-    note = f"{count:,} records, seven jobs each"
-    return Row("records", "Tailrace", _work(size), count / done["seconds"], "/s", note)
+    return done
 
 
 def _record_server(servers: Servers, count: int) -> int:

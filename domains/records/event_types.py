@@ -15,6 +15,16 @@ from tailrace.subscriptions.types.subscribable import Subscribable
 SOURCE = "records"
 
 
+def submitter(event: Recorded) -> str:
+    """Return the user or the source that submitted the deposition of this event, or "". It is the
+    lane of the jobs of each step, so that nobody waits behind a harvest."""
+    account = event.raw_payload.get("account")
+    if account is not None:
+        return f"user/{account}"
+    source, colon, _ = str(event.raw_payload.get("identifier", "")).partition(":")
+    return source if colon else ""
+
+
 class SourceRequested(EventType):
     """Pull of a source requested, by a user or by its schedule"""
 

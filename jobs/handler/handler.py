@@ -125,8 +125,9 @@ class Handler(Described):
         return ""
 
     def batch_sizes(self) -> Mapping[str, int]:
-        """Return batch sizes by lane, for a fair handler with `handle_batch`; other lanes use
-        `batch_size`. With this method, each batch has jobs of only one lane."""
+        """Return batch sizes by batch key, for a fair handler with `handle_batch`; other keys use
+        `batch_size`. With this method, each batch has jobs of only one batch key: the end of their
+        lanes, after the last `/`."""
         return {}
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
@@ -183,8 +184,8 @@ class Handler(Described):
         return cls.handle_batch is not Handler.handle_batch
 
     @classmethod
-    def in_batches_by_lane(cls) -> bool:
-        """Whether each batch has jobs of only one lane, with the batch size of that lane."""
+    def in_batches_by_key(cls) -> bool:
+        """Whether each batch has jobs of only one batch key, with the batch size of that key."""
         return cls.batch_sizes is not Handler.batch_sizes
 
     @classmethod

@@ -65,6 +65,15 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
         ({"batch_sizes": lambda self: {"a": 1}}, "needs `fair = True` and handle_batch"),
+        (
+            {
+                "fair": True,
+                "handle": Handler.handle,
+                "handle_batch": lambda self, jobs: None,
+                "batch_sizes": lambda self: {"ana/a": 1},
+            },
+            "a key is the end of lanes: write 'a'",
+        ),
         ({"on": [7]}, "must contain event types or their names"),
         ({"on": ["events.quarantine"]}, "no event type has this name; did you mean 'events.quar"),
         ({"on": ["shop.paid"]}, "whose app is not installed: the handler gets none of these"),

@@ -231,7 +231,7 @@ def test_ten_jobs_of_one_index_come_soon_behind_ten_thousand_of_another(
     few = Job.objects.filter(routing_key="vector")
     ids = list(few.values_list("pk", flat=True))
     flood()
-    few.update(routing_key=NAME, lane=NAME)
+    few.update(routing_key=NAME, lane=f"/{NAME}")
     with worker(process_env | {VARIABLE: "1"}, [INDEX], log=tmp_path / "worker.log"):
         wait_until(lambda: Job.objects.filter(pk__in=ids, state="completed").count() == 10)
     jobs = Job.objects.filter(handler=INDEX).exclude(worker="")
@@ -252,7 +252,7 @@ def flood() -> None:
           WHERE type = 'records.record_published'
         RETURNING id""")
     insert_jobs(
-        [NewJob(INDEX, event_id=id, routing_key="keyword", lane="keyword") for (id,) in rows]
+        [NewJob(INDEX, event_id=id, routing_key="keyword", lane="/keyword") for (id,) in rows]
     )
     assert Job.objects.filter(handler=INDEX, routing_key="keyword").count() == 10_000
 

@@ -199,10 +199,10 @@ class Batch(Handler):
         return None
 
 
-class BatchByLane(Batch):
-    """Takes jobs of one lane together: one, three or five of them."""
+class BatchByKey(Batch):
+    """Takes jobs with one batch key together: one, three or five of them."""
 
-    name = "test.batch_by_lane"
+    name = "test.batch_by_key"
     batch_size = 5
     fair = True
 

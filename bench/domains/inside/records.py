@@ -1,4 +1,4 @@
-"""The chain of records: begin PORT | wait COUNT. Prints JSON."""
+"""The chain of records: begin PORT | wait COUNT DEPOSITS. Prints JSON."""
 
 import json
 import sys
@@ -17,37 +17,88 @@ def begin(port: int) -> None:
     request_pull(Source.objects.create(name="bench", kind="oai_pmh", url=url).pk)
 
 
+class Depositors:
+    """Two users who deposit records, `rate` per second in all, and search for each until it is
+    found. The word that they search for is in no other record."""
+
+    def __init__(self, rate: int) -> None:
+        from django.contrib.auth.models import User
+
+        self.rate, self.made = rate, 0
+        self.users = [User.objects.create(username=f"bench{number}") for number in range(2)]
+        self.waits: list[float] = []
+        self._made_at: dict[str, float] = {}
+
+    def step(self) -> None:
+        now = time.monotonic()
+        if self.rate and now >= max(self._made_at.values(), default=0) + 1 / self.rate:
+            self._deposit(f"deposit{self.made}x")
+        self._search()
+
+    def _deposit(self, word: str) -> None:
+        from tailrace.domains.records.depositions.receive import receive
+
+        user = self.users[self.made % len(self.users)]
+        receive(user, {"title": f"Own {word}", "creators": ["Novak, Ana"], "language": "en"}, [])
+        self.made += 1
+        self._made_at[word] = time.monotonic()
+
+    def _search(self) -> None:
+        from tailrace.domains.records.search.searching import search
+
+        waiting = list(self._made_at)[len(self.waits) :]
+        for word in waiting[:1]:
+            if search(self.users[0], word, "keyword").hits:
+                self.waits.append(time.monotonic() - self._made_at[word])
+
+
 # A row per queue and minute: a count of the jobs would take a part of what is measured.
 _DONE = """
 SELECT coalesce(sum(completed), 0) FROM tailrace_jobs_throughput
 WHERE queue = 'records.index_record'
 """
+_SECONDS = """
+SELECT extract(epoch FROM max(j.finished_at) - min(j.started_at))::float8
+FROM tailrace_jobs_job j JOIN tailrace_events_event e ON e.id = j.event_id
+WHERE j.handler LIKE 'records.%%' AND e.payload ->> 'account' IS NULL
+"""
+_STORED = """
+SELECT (SELECT count(*) FROM tailrace_records_record),
+  (SELECT count(*) FROM tailrace_records_keywordentry),
+  (SELECT count(*) FROM tailrace_records_vectorentry),
+  (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'records.%%' AND state <> 'completed')
+"""
 
 
-def wait(count: int) -> dict[str, Any]:
-    """Wait until all records are in all indexes; return the seconds since the pull began, and what
-    the indexes hold."""
+def wait(count: int, deposits: int) -> dict[str, Any]:
+    """Wait until all records are in all indexes, with so many deposits per second meanwhile. See
+    `bench.domains.records.harvest`."""
     from tailrace.db.query import query
     from tailrace.domains.records.search.indexing.backends import backends
 
-    until = time.monotonic() + 600
-    while query(_DONE)[0][0] < count * len(backends()) and time.monotonic() < until:
-        time.sleep(0.5)
-    [(seconds,)] = query(
-        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8"
-        " FROM tailrace_jobs_job WHERE handler LIKE 'records.%%'"
-    )
-    [stored] = query(
-        "SELECT (SELECT count(*) FROM tailrace_records_record),"
-        " (SELECT count(*) FROM tailrace_records_keywordentry),"
-        " (SELECT count(*) FROM tailrace_records_vectorentry),"
-        " (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'records.%%'"
-        " AND state <> 'completed')"
-    )
-    return {"seconds": seconds, "stored": list(stored)}
+    users = Depositors(deposits)
+    until, next_count = time.monotonic() + 3600, 0.0
+    while time.monotonic() < until:
+        users.step()
+        if time.monotonic() >= next_count:
+            next_count = time.monotonic() + 0.5
+            done = query(_DONE)[0][0] // len(backends())
+            if done >= count:  # the deposits are among them
+                users.rate = 0
+            if done >= count + users.made and len(users.waits) == users.made:
+                break
+        time.sleep(0.05)
+    total = count + users.made
+    [(seconds,)], [stored] = query(_SECONDS), query(_STORED)
+    return {
+        "seconds": seconds,
+        "waits": users.waits,
+        "stored": list(stored),
+        "complete": list(stored) == [total, total, total, 0],
+    }
 
 
 if __name__ == "__main__":
     django.setup()
-    command, number = sys.argv[1:]
-    print(json.dumps({"begin": begin, "wait": wait}[command](int(number))))
+    command, *numbers = sys.argv[1:]
+    print(json.dumps({"begin": begin, "wait": wait}[command](*map(int, numbers))))

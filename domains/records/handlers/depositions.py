@@ -23,6 +23,7 @@ from tailrace.domains.records.event_types import (
     DepositionSubmitted,
     RecordPublished,
     ValidationCompleted,
+    submitter,
 )
 from tailrace.domains.records.models import DepositionFile
 from tailrace.events.publish import NewEvent, Recorded, publish
@@ -50,12 +51,21 @@ RETURNING d.id
 """
 
 
-class ValidateDeposition(Handler):
+class _Step(Handler):
+    """A step of the chain: a hundred depositions together, by all submitters in turn."""
+
+    batch_size = 100
+    fair = True
+
+    def lane(self, event: Recorded, routing_key: str) -> str:
+        return submitter(event)
+
+
+class ValidateDeposition(_Step):
     """Check the metadata of a deposition, and store the problems by field if it is invalid."""
 
     name = "records.validate_deposition"
     on = [DepositionSubmitted]
-    batch_size = 100
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)
@@ -92,12 +102,11 @@ RETURNING d.id
 """
 
 
-class AutoApproveCuration(Handler):
+class AutoApproveCuration(_Step):
     """Approve a valid deposition, unless a curator must decide (RECORDS_AUTO_APPROVE)."""
 
     name = "records.auto_approve_curation"
     on = [ValidationCompleted]
-    batch_size = 100
 
     def wants(self, event: Recorded) -> bool:
         return not event.raw_payload["problems"]
@@ -158,12 +167,11 @@ SELECT * FROM written
 """
 
 
-class PublishRecord(Handler):
+class PublishRecord(_Step):
     """Publish an approved deposition as the latest version of its record."""
 
     name = "records.publish_record"
     on = [DepositionApproved]
-    batch_size = 100
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)

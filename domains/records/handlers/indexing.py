@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tailrace.domains.records.event_types import RecordPublished
+from tailrace.domains.records.event_types import RecordPublished, submitter
 from tailrace.domains.records.models import EmbeddingIndex, Record
 from tailrace.domains.records.search.indexing import embedding_indexes, pgvector, reindexing
 from tailrace.domains.records.search.indexing.backends import backends
@@ -34,7 +34,7 @@ class IndexRecord(Handler):
         return list(backends())
 
     def lane(self, event: Recorded, routing_key: str) -> str:
-        return routing_key
+        return f"{submitter(event)}/{routing_key}"
 
     def batch_sizes(self) -> Mapping[str, int]:
         return {name: backend.batch_size for name, backend in backends().items()}

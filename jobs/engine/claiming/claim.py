@@ -107,7 +107,10 @@ def _claim_in_lanes(handler: Handler, kind: kinds.Kind, params: dict[str, Any]) 
     if batch.stopped_at is not None:
         _last_lanes[handler.name] = batch.stopped_at
     elif batch:
-        _last_lanes[handler.name] = _last_in_turn([job.lane for job in batch], last_lane)
+        # A batch by key may have passed over lanes with other keys: the first lane had its turn.
+        served = min if handler.in_batches_by_key() else max
+        _, lane = served((job.lane <= last_lane, job.lane) for job in batch)
+        _last_lanes[handler.name] = lane
     return batch
 
 
@@ -118,12 +121,6 @@ def _batch(handler: Handler, worker: str, rows: list[tuple[Any, ...]]) -> Batch:
     if rows:
         batch.awake = rows[0][3]
     return batch
-
-
-def _last_in_turn(lanes: list[str], start: str) -> str:
-    """Return the last of these lanes in a round that begins after `start`."""
-    wrapped = [lane for lane in lanes if lane <= start]
-    return max(wrapped or lanes)
 
 
 def _claimed_job(

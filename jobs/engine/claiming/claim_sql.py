@@ -11,6 +11,7 @@ the scan for the newest `slice` of a queue in `waking.activity`.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from tailrace.db import clock
@@ -49,11 +50,13 @@ STEPS = "(%(limit)s + 300)::int"
 def statements(file: str, **parts: str) -> tuple[str, str]:
     """Return the claim and the preview of a file beside this module, with these parts."""
     choice, claim, preview = re.split("^(?=-- The end of a )", _read(file), flags=re.MULTILINE)
-    values = {"now": clock.NOW, "due_rows": DUE_ROWS, "steps": STEPS, "take": _TAKE, **parts}
-    return (
-        _without_comments(choice + claim).format(lock=LOCK, **values),
-        _without_comments(choice + preview).format(lock=NO_LOCK, **values),
-    )
+    return _filled(choice + claim, LOCK, parts), _filled(choice + preview, NO_LOCK, parts)
+
+
+def _filled(text: str, lock: str, parts: Mapping[str, str]) -> str:
+    values = {"now": clock.NOW, "due_rows": DUE_ROWS, "steps": STEPS, "take": _TAKE, "lock": lock}
+    filled = {name: part.format(**values) for name, part in parts.items()}
+    return _without_comments(text).format(**values, **filled)
 
 
 def _read(file: str) -> str:

@@ -1,7 +1,9 @@
 -- Claim due jobs of the lanes in turn. claim_sql.py puts the statement together, with the end in
 -- take.sql. The kinds of fair claims in kinds.py give other values to
 -- {lanes_in_turn}: the lanes that may take part
--- {lane_count}: how many of them take part
+-- {before_turn}: a WITH query that {lanes_in_turn} reads
+-- {count}: how many jobs the claim takes
+-- {lane_count}: how many lanes with due jobs end the walk
 -- {share}: how many jobs each lane gets
 -- {jobs_of_lane}: the same, or less if the lane has a limit of its own
 --
@@ -57,6 +59,7 @@ lanes AS (
    WHERE lane <> '' AND lane NOT IN (SELECT lane FROM after UNION ALL SELECT lane FROM before)
    GROUP BY lane ORDER BY lane <= %(last_lane)s, lane)
 ),
+{before_turn}
 -- A lane takes part if one of its due jobs can be locked; `first` is the first of them. A lane whose
 -- due jobs are all locked, mostly by other claims, costs one index probe and gets no share.
 turn AS MATERIALIZED (
@@ -70,7 +73,7 @@ turn AS MATERIALIZED (
     ) in_order
     WHERE p.priority >= lanes.priority LIMIT 1
   ) first
-  LIMIT {lane_count}
+  LIMIT {count}
 ),
 shares AS MATERIALIZED (
   SELECT {share} AS share FROM turn
@@ -99,7 +102,7 @@ candidate AS MATERIALIZED (
     WHERE (SELECT share FROM shares) > 1 AND more.id <> turn.id
   ) c
   WHERE q.name = %(handler)s AND q.paused_at IS NULL
-  LIMIT %(limit)s
+  LIMIT {count}
 ),
 -- As in plain.sql.
 kept AS (

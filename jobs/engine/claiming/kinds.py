@@ -43,35 +43,58 @@ def plain_since(ages: Sequence[float]) -> Kind:
 ORDERED = Kind(*statements("ordered.sql"))
 """The first pending job of each lane. Only under the claim lock of the queue."""
 
+_ALL_LANES = {"before_turn": "", "count": "%(limit)s", "lane_count": "%(limit)s"}
 _EQUAL_SHARE = "ceil(%(limit)s::numeric / greatest(count(*), 1))::int"
 
 FAIR = Kind(
     *statements(
         "fair.sql",
         lanes_in_turn="lanes",
-        lane_count="%(limit)s",
+        **_ALL_LANES,
         share=_EQUAL_SHARE,
         jobs_of_lane="(SELECT share FROM shares)",
     )
 )
 """Due jobs of as many lanes as the claim has jobs, the same number of each."""
 
-_ONE_LANE = statements(
+# The first lane with a due job that can be locked decides about the batch. The walk then finds that
+# job again, as a transaction does not pass over its own locks.
+_ONE_BATCH_KEY = statements(
     "fair.sql",
-    lanes_in_turn="lanes",
+    before_turn="""first_lane AS MATERIALIZED (
+  SELECT split_part(lanes.lane, '/', -1) AS batch_key
+  FROM lanes, LATERAL (
+    SELECT FROM (VALUES (0), (1), (2), (3)) p (priority), LATERAL (
+      SELECT id FROM tailrace_jobs_live
+      WHERE handler = %(handler)s AND state = 'pending' AND lane = lanes.lane AND lane <> ''
+        AND priority = p.priority AND due_at <= {now}
+      ORDER BY due_at, id LIMIT 1 {lock}
+    ) in_order
+    WHERE p.priority >= lanes.priority LIMIT 1
+  ) first
+  LIMIT 1
+),
+batch AS MATERIALIZED (
+  SELECT batch_key, least(coalesce((
+    SELECT size FROM unnest(%(batch_keys)s::text[], %(sizes)s::int[]) sizes (key, size)
+    WHERE sizes.key = batch_key), %(other_size)s), %(limit)s) AS size FROM first_lane
+),""",
+    lanes_in_turn="""(
+    SELECT * FROM lanes WHERE split_part(lane, '/', -1) = (SELECT batch_key FROM batch)
+  )""",
+    count="(SELECT size FROM batch)",
     lane_count="1",
-    share="""least(coalesce((
-    SELECT size FROM unnest(%(lanes)s::text[], %(sizes)s::int[]) sizes (lane, size)
-    WHERE sizes.lane = turn.lane), %(other_lanes)s), %(limit)s)""",
+    share="ceil((SELECT size FROM batch)::numeric / greatest(count(*), 1))::int",
     jobs_of_lane="(SELECT share FROM shares)",
 )
 
 
-def one_lane(handler: Handler) -> Kind:
-    """Due jobs of the next lane in turn, up to the batch size of that lane."""
+def one_batch_key(handler: Handler) -> Kind:
+    """Due jobs with the batch key of the next lane in turn, up to the size of such a batch, the
+    same number of each of their lanes."""
     sizes = handler.batch_sizes()
-    lanes = {"lanes": text_array(sizes), "sizes": number_array(sizes.values())}
-    return Kind(*_ONE_LANE, {"other_lanes": handler.batch_size, **lanes})
+    keys = {"batch_keys": text_array(sizes), "sizes": number_array(sizes.values())}
+    return Kind(*_ONE_BATCH_KEY, {"other_size": handler.batch_size, **keys})
 
 
 _FAIR_BY_DESTINATION = statements(
@@ -86,7 +109,7 @@ _FAIR_BY_DESTINATION = statements(
     ) lanes
     WHERE places > 0
   )""",
-    lane_count="%(limit)s",
+    **_ALL_LANES,
     share=_EQUAL_SHARE,
     jobs_of_lane="least((SELECT share FROM shares), turn.places)",
 )
@@ -102,6 +125,6 @@ def fair_by_destination(handler: Handler, in_use: Mapping[str, int]) -> Kind:
 def in_lanes(handler: Handler, in_use: Mapping[str, int] | None = None) -> Kind:
     if handler.ordered:
         return ORDERED
-    if handler.in_batches_by_lane():
-        return one_lane(handler)
+    if handler.in_batches_by_key():
+        return one_batch_key(handler)
     return FAIR if in_use is None else fair_by_destination(handler, in_use)

@@ -54,8 +54,9 @@ def largest_batch(handler: Handler) -> int:
 def is_full(handler: Handler, lane: str, jobs: int, count: int) -> bool:
     """Return whether a claim of up to `count` jobs that returned `jobs` jobs is full, so that more
     jobs may be due. `lane` is the lane of the first job."""
-    if handler.in_batches_by_lane():
-        count = min(count, handler.batch_sizes().get(lane, handler.batch_size))
+    if handler.in_batches_by_key():
+        size = handler.batch_sizes().get(lane.rpartition("/")[2], handler.batch_size)
+        count = min(count, size)
     return jobs >= count
 
 

@@ -89,7 +89,7 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
                 f" calls at once; {cls.__qualname__} has a plain function: use max_running, or"
                 f" remove {name}"
             )
-    if cls.in_batches_by_lane():
+    if cls.in_batches_by_key():
         yield from _lane_problems(cls)
     for field in _ABOVE_ZERO:
         value = getattr(cls, field)
@@ -171,9 +171,12 @@ def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
 def _lane_problems(cls: type[Handler]) -> Iterator[str]:
     if not (cls.fair and cls.in_batches()) or cls.ordered:
         yield "batch_sizes() needs `fair = True` and handle_batch(jobs), and not `ordered = True`"
-    for lane, size in cls().batch_sizes().items():
+    for key, size in cls().batch_sizes().items():
         if size <= 0:
-            yield f"batch_sizes() returns {size} for {lane!r}; it must be above 0"
+            yield f"batch_sizes() returns {size} for {key!r}; it must be above 0"
+        if "/" in key:
+            end = key.rpartition("/")[2]
+            yield f"batch_sizes() has the key {key!r}, but a key is the end of lanes: write {end!r}"
 
 
 _WRONG_KINDS_OF_FUNCTION = {

@@ -12,17 +12,17 @@ from tailrace.jobs.engine.claiming import claim_sql, kinds
 from tailrace.jobs.engine.claiming.kinds import Kind
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job
-from tests.sandbox.handlers import BatchByLane, Fair, Ordered, Working
+from tests.sandbox.handlers import BatchByKey, Fair, Ordered, Working
 
 KINDS: dict[str, tuple[type[Handler], Kind]] = {
     "plain": (Working, kinds.PLAIN),
     "plain since": (Working, kinds.plain_since([40.0] * 4)),
     "fair": (Fair, kinds.FAIR),
-    "one lane": (BatchByLane, kinds.one_lane(BatchByLane())),
+    "one batch key": (BatchByKey, kinds.one_batch_key(BatchByKey())),
     "fair by destination": (Fair, kinds.fair_by_destination(Fair(), {"threes": 2, "c": 1})),
     "ordered": (Ordered, kinds.ORDERED),
 }
-IN_LANES = ("fair", "one lane", "fair by destination", "ordered")
+IN_LANES = ("fair", "one batch key", "fair by destination", "ordered")
 LANES = ("", "alone", "c", "threes")
 DUE_IN = (-90, -61, -31, -30, -5, 60)
 """Seconds until the jobs are due."""

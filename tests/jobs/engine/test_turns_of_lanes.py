@@ -17,7 +17,7 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
 from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tests.kit import claimed, run_and_settle
-from tests.sandbox.handlers import BatchByLane, Fair, Ordered
+from tests.sandbox.handlers import BatchByKey, Fair, Ordered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,7 +70,7 @@ def planned(request: pytest.FixtureRequest) -> Iterator[Callable[[type[Handler]]
         yield prepare
 
 
-@pytest.mark.parametrize("handler", [Fair, BatchByLane, Ordered], ids=lambda handler: handler.name)
+@pytest.mark.parametrize("handler", [Fair, BatchByKey, Ordered], ids=lambda handler: handler.name)
 def test_lanes_where_nothing_is_due_cost_a_claim_nothing(
     handler: type[Handler], planned: Callable[[type[Handler]], None]
 ) -> None:

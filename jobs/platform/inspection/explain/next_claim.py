@@ -12,6 +12,7 @@ the queue from the beginning takes them.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from django.db import transaction
 
@@ -205,21 +206,41 @@ def _preview(job: Job, handler: Handler, limit: int, *, in_batches: bool = True)
 
     A claim visits the lanes in order, starting after the lane that the worker served last. The
     job's own lane is visited first if the worker served the lane before it, and last if the worker
-    served this lane itself. A job that is taken in both cases is always taken, and a job that is
-    taken in neither case is never taken.
+    served this lane itself. If batches have one batch key, a lane with another key may be visited
+    first, too. A job that is taken in all cases is always taken, and a job that is taken in no case
+    is never taken.
     """
     kind, last_lanes = kinds.PLAIN, [""]
     if handler.in_lanes():
         kind = kinds.in_lanes(handler)
-        if handler.in_batches_by_lane() and not in_batches:
+        last_lanes = [_lane_before(handler, job.lane), job.lane]
+        if handler.in_batches_by_key() and in_batches:
+            last_lanes += _before_other_keys(job, handler, limit)
+        elif handler.in_batches_by_key():
             kind = kinds.FAIR
-        lane_before = query(_LANE_BEFORE, handler=handler.name, lane=job.lane)
-        last_lanes = [lane_before[0][0] if lane_before else "", job.lane]
     preview = _Preview([], [], [])
     for last_lane in last_lanes:
-        params = {"handler": handler.name, "limit": limit, "last_lane": last_lane}
-        rows = query(kind.preview, **params, **kind.parameters)
+        rows = _choices(kind, handler, limit, last_lane)
         preview.chosen.append({id for id, _isolate, _taken in rows})
         preview.taken.append({id for id, _isolate, taken in rows if taken})
         preview.isolated.extend(id for id, isolate, _taken in rows if isolate)
     return preview
+
+
+def _choices(kind: kinds.Kind, handler: Handler, limit: int, last_lane: str) -> list[Any]:
+    params = {"handler": handler.name, "limit": limit, "last_lane": last_lane}
+    return query(kind.preview, **params, **kind.parameters)
+
+
+def _lane_before(handler: Handler, lane: str) -> str:
+    rows = query(_LANE_BEFORE, handler=handler.name, lane=lane)
+    return str(rows[0][0]) if rows else ""
+
+
+def _before_other_keys(job: Job, handler: Handler, limit: int) -> list[str]:
+    """Return the lane before a lane that has due jobs with another batch key, if there is one."""
+    due = [id for id, *_rest in _choices(kinds.FAIR, handler, limit, job.lane)]
+    lanes = Job.objects.filter(pk__in=due).values_list("lane", flat=True)
+    key = job.lane.rpartition("/")[2]
+    others = sorted(lane for lane in lanes if lane.rpartition("/")[2] != key)
+    return [_lane_before(handler, lane) for lane in others[:1]]

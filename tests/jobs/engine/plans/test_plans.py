@@ -153,7 +153,7 @@ def test_a_claim_that_leaves_full_lanes_out(places: int, monkeypatch) -> None:
     assert places == 1 or not in_use.keys() & {job.lane for job in taken}
 
 
-def test_a_claim_of_one_lane(monkeypatch) -> None:
+def test_a_claim_by_batch_key(monkeypatch) -> None:
     monkeypatch.setattr(Fair, "batch_sizes", lambda self: {"lane0": 5})
     taken: list[Any] = []
     frugal(lambda: taken.extend(claimed(Fair.name)), pages=1500)
