@@ -7,9 +7,12 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from tailrace.domains.records.search.embeddings.folder import ModelFolder, read_folder
+from tailrace.domains.records.search.embeddings.folder import read_folder
 from tailrace.domains.records.search.embeddings.model import ModelUnusable
 from tailrace.domains.records.search.embeddings.settings import HASHING
+
+PACKAGES = ("numpy", "onnxruntime", "tokenizers")
+"""Needed by models in a folder."""
 
 
 @register("records")
@@ -19,21 +22,14 @@ def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if HASHING.fullmatch(location):
         return []
     try:
-        packages = _missing_packages(read_folder(Path(location)))
+        read_folder(Path(location))
     except (ModelUnusable, OSError) as error:
         hint = (
             "docs/domains/records.md describes a model's folder; to use no model, set hashing:256"
         )
         return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
-    if packages:
+    if packages := [name for name in PACKAGES if find_spec(name) is None]:
         hint = "install tailrace[models]"
         message = f"RECORDS_MODEL: {location} needs {' and '.join(packages)}"
         return [Error(message, hint=hint, id="tailrace_records.E002")]
     return []
-
-
-def _missing_packages(folder: ModelFolder) -> list[str]:
-    needed = ["tokenizers"]
-    if folder.weights.suffix == ".onnx":
-        needed.append("onnxruntime")
-    return [name for name in needed if find_spec(name) is None]

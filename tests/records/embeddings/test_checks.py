@@ -7,7 +7,7 @@ from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
 from tailrace.domains.records.search.embeddings.settings import EmbeddingsSettings
-from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights
+from tests.records.embeddings.folders import copy_without_weights, onnx_folder
 
 
 def problems(settings: Settings, model: str) -> list[str]:
@@ -17,13 +17,14 @@ def problems(settings: Settings, model: str) -> list[str]:
 
 def test_a_broken_folder_is_an_error_with_the_way_out(settings: Settings, tmp_path: Path) -> None:
     folder = copy_without_weights(tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(b"of another format")
     [problem] = problems(settings, str(folder))
     assert problem.startswith(
         f"tailrace_records.E001 RECORDS_MODEL: {folder} has neither model.onnx"
     )
     [problem] = problems(settings, "/no/such/folder")
     assert "RECORDS_MODEL: /no/such/folder is not a folder that can be read" in problem
-    assert problems(settings, str(SAFETENSORS)) == []
+    assert problems(settings, str(onnx_folder(tmp_path / "sound"))) == []
     assert problems(settings, "hashing:64") == []
 
 

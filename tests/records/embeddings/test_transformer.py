@@ -1,15 +1,18 @@
-"""A real model is loaded from its folder, as safetensors and as ONNX, without any network."""
+"""A real model is loaded from its folder, without any network."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tailrace.domains.records.search.embeddings import onnx, transformer
 from tailrace.domains.records.search.embeddings.folder import read_folder
+from tailrace.domains.records.search.embeddings.loaded import load
 from tailrace.domains.records.search.embeddings.model import EmbeddingModel, ModelUnusable, Vector
 from tailrace.domains.records.search.embeddings.transformer import TransformerModel
-from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights, onnx_folder
+from tests.records.embeddings.folders import WEIGHTS, copy_without_weights, onnx_folder
 
 TEXTS = [
     "A man is eating food.",
@@ -25,12 +28,8 @@ def cosine(one: Vector, other: Vector) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-@pytest.fixture(scope="module", params=["safetensors", "onnx"])
-def model(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> EmbeddingModel:
-    if request.param == "safetensors":
-        return TransformerModel(SAFETENSORS)
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingModel:
     return TransformerModel(onnx_folder(tmp_path_factory.mktemp("model") / "minilm"))
 
 
@@ -55,8 +54,20 @@ def test_the_end_of_a_long_text_is_left_out(model: EmbeddingModel) -> None:
     assert cosine(one, other) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.parametrize("package", ["numpy", "onnxruntime", "tokenizers"])
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in (transformer, onnx):
+        monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(ModelUnusable, match=rf"needs {package}: install tailrace\[models\]"):
+        load(f"/a/model/without/{package}")
+
+
 def test_other_weights_are_another_version(tmp_path: Path) -> None:
-    assert read_folder(SAFETENSORS).key() != read_folder(onnx_folder(tmp_path / "m")).key()
+    one, other = (onnx_folder(tmp_path / name) for name in ("one", "other"))
+    assert read_folder(one).key().version == read_folder(other).key().version
+    (other / "model.onnx").write_bytes(b"other weights")
+    assert read_folder(one).key().version != read_folder(other).key().version
 
 
 def _remove(name: str) -> Callable[[Path], object]:
@@ -70,8 +81,8 @@ def _write(name: str, content: object) -> Callable[[Path], object]:
 
 
 def _cut_weights(folder: Path) -> None:
-    with (SAFETENSORS / "model.safetensors").open("rb") as weights:
-        (folder / "model.safetensors").write_bytes(weights.read(500_000))
+    with WEIGHTS.open("rb") as weights:
+        (folder / "model.onnx").write_bytes(weights.read(500_000))
 
 
 BROKEN = {
@@ -93,8 +104,8 @@ BROKEN = {
         "pooling_mode_lasttoken is not supported",
     ),
     "no weights": (lambda folder: None, "has neither model.onnx"),
-    "weights cut off": (_cut_weights, "the file is cut off"),
-    "weights of nothing": (_write("model.safetensors", ""), "cannot be read as safetensors"),
+    "weights of another format": (_write("model.safetensors", ""), "has neither model.onnx"),
+    "weights cut off": (_cut_weights, "model.onnx cannot be loaded"),
     "no ONNX": (_write("model.onnx", "hello"), "model.onnx cannot be loaded"),
 }
 
@@ -107,12 +118,3 @@ def test_a_broken_folder_is_named_with_the_way_out(case: str, tmp_path: Path) ->
     with pytest.raises(ModelUnusable, match=message) as raised:
         TransformerModel(folder)
     assert str(tmp_path) in str(raised.value)
-
-
-def test_a_model_that_is_no_bert_needs_onnx(tmp_path: Path) -> None:
-    folder = copy_without_weights(tmp_path / "model")
-    (folder / "model.safetensors").symlink_to(SAFETENSORS / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "mpnet"}))
-    with pytest.raises(ModelUnusable, match=r"export the model to onnx/model\.onnx"):
-        TransformerModel(folder)

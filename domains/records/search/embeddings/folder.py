@@ -5,8 +5,7 @@
     modules.json                    the steps in their order: Transformer, Pooling, Normalize
     1_Pooling/config.json           how the vectors of all tokens are combined
     sentence_bert_config.json       maximum number of tokens
-    model.onnx or onnx/model.onnx   the weights, in the ONNX format, or
-    model.safetensors               the weights of a BERT model
+    model.onnx or onnx/model.onnx   the weights, in the ONNX format
 
 No code in the folder is executed, and no other files are read.
 """
@@ -116,13 +115,13 @@ def _prompt(path: Path) -> str:
 
 
 def _weights(path: Path) -> Path:
-    for name in ("model.onnx", "onnx/model.onnx", "model.safetensors"):
+    for name in ("model.onnx", "onnx/model.onnx"):
         if (path / name).is_file():
             return path / name
     raise ModelUnusable(
-        f"{path} has neither model.onnx, onnx/model.onnx nor model.safetensors: export the model"
-        " to one of these formats (pickled weights such as pytorch_model.bin are not read, as they"
-        " can contain code)"
+        f"{path} has neither model.onnx nor onnx/model.onnx: copy this file from the model's"
+        " repository, or export the model to the ONNX format (model.safetensors and"
+        " pytorch_model.bin are not read)"
     )
 
 

@@ -29,10 +29,10 @@ def load(location: str) -> EmbeddingModel:
     """Return the model in a folder, or the model hashing:DIMENSIONS. Raises ModelUnusable."""
     if match := HASHING.fullmatch(location):
         return HashingModel(int(match[1]))
-    from tailrace.domains.records.search.embeddings.transformer import (
-        TransformerModel,  # numpy: 25 MB
-    )
-
+    try:  # only here: numpy, onnxruntime and tokenizers take 40 MB
+        from tailrace.domains.records.search.embeddings.transformer import TransformerModel
+    except ImportError as error:
+        raise ModelUnusable(f"{location} needs {error.name}: install tailrace[models]") from None
     return TransformerModel(Path(location))
 
 

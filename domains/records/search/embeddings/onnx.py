@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 
 from tailrace.domains.records.search.embeddings.model import ModelUnusable
 
@@ -16,10 +17,6 @@ class OnnxEncoder:
     Its output is a vector per token."""
 
     def __init__(self, file: Path) -> None:
-        try:
-            import onnxruntime
-        except ImportError:
-            raise ModelUnusable(f"{file} needs onnxruntime: install tailrace[models]") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
         options.log_severity_level = 4

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
-from tailrace.domains.records.search.embeddings.bert import Bert
 from tailrace.domains.records.search.embeddings.folder import ModelFolder, read_folder
 from tailrace.domains.records.search.embeddings.model import (
     MOST_CHARACTERS,
@@ -29,7 +29,7 @@ class TransformerModel(EmbeddingModel):
         folder = read_folder(path)
         self._folder = folder
         self._tokenizer = _tokenizer(folder)
-        self._encoder = _encoder(folder)
+        self._encoder = OnnxEncoder(folder.weights)
         self.key = folder.key()
 
     def encode(self, texts: Sequence[str]) -> list[Vector]:
@@ -65,17 +65,7 @@ def _pool(values: Any, mask: Any, pooling: str) -> Any:
     return (values * shown).sum(axis=1) / np.maximum(shown.sum(axis=1), 1e-9)
 
 
-def _encoder(folder: ModelFolder) -> Bert | OnnxEncoder:
-    if folder.weights.suffix == ".onnx":
-        return OnnxEncoder(folder.weights)
-    return Bert(folder.weights, folder.config)
-
-
 def _tokenizer(folder: ModelFolder) -> Any:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ModelUnusable(f"{folder.path} needs tokenizers: install tailrace[models]") from None
     file = folder.path / "tokenizer.json"
     try:
         tokenizer = Tokenizer.from_file(str(file))
