@@ -56,6 +56,8 @@ class SearchOut(Out):
     """The cursor of the next page. A search has at most 200 results."""
     left_out: list[str]
     """The indexes that are unavailable or did not respond in time."""
+    methods: dict[str, str]
+    """How indexes searched: the embedding model of the search by meaning."""
 
 
 @router.get("", auth=SEARCH, response=SearchOut, summary="Search records")
@@ -72,6 +74,7 @@ def search_records(request: HttpRequest, query: Query[SearchQuery]) -> SearchOut
         items=[_hit(hit) for hit in results.hits],
         next=encode(offset + query.limit) if results.has_more else None,
         left_out=results.left_out,
+        methods=results.methods,
     )
 
 

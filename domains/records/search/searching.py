@@ -60,6 +60,11 @@ class Hit:
     """The rank of the record in each index that found it, from 1."""
     snippet: Snippet
 
+    @property
+    def found_by(self) -> list[str]:
+        """The titles of the indexes that found the record."""
+        return [backends()[name].title for name in self.places]
+
 
 @dataclass(frozen=True, slots=True)
 class Results:
@@ -67,6 +72,8 @@ class Results:
     has_more: bool
     left_out: list[str]
     """The names of the indexes that did not respond."""
+    methods: dict[str, str]
+    """How the other indexes searched, by name, in sentences for users."""
 
 
 def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 20) -> Results:
@@ -87,7 +94,9 @@ def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 
     rows = records.in_bulk(page)
     parts = snippets(page, text)
     hits = [Hit(rows[id], places[id], parts[id]) for id in page if id in rows and id in parts]
-    return Results(hits, len(best) > offset + size, left_out)
+    responded = {name: each for name, each in chosen.items() if name not in left_out}
+    methods = {name: text for name, each in responded.items() if (text := each.method())}
+    return Results(hits, len(best) > offset + size, left_out, methods)
 
 
 def _checked_text(text: str) -> str:

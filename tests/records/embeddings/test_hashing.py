@@ -19,7 +19,14 @@ def test_texts_that_share_words_or_their_parts_are_near() -> None:
     )
     assert cosine(one, same_words) > 0.4
     assert cosine(one, misspelt) > 0.4
-    assert cosine(one, other) < MODEL.least_similarity
+    assert abs(cosine(one, other)) < 0.2
+
+
+def test_texts_are_compared_by_their_own_features() -> None:
+    texts = {1: RIVER, 2: "Watre levels of the rivr Sawa", 3: "Baroque church music"}
+    similar = MODEL.similarities("water levels", dict.fromkeys(texts, 0.5), lambda: texts)
+    assert similar[1] > similar[2] > MODEL.least_similarity
+    assert similar[3] == 0
 
 
 def test_case_and_accents_do_not_matter() -> None:

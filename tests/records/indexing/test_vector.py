@@ -1,6 +1,7 @@
 """The index of meanings: vectors by model and version, with pgvector and without it."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -52,6 +53,29 @@ def test_only_what_the_user_may_see_is_searched() -> None:
     indexed(*TITLES)
     Record.objects.filter(title=TITLES[0]).update(access="closed")
     assert search(TITLES[0]) == [TITLES[2]]
+
+
+WORDS = """
+snow depth wind valley glacier river measurement station winter summer village forest sample
+pressure energy species habitat protein cell language grammar archive letter history economy trade
+climate rainfall soil mineral galaxy spectrum orbit particle field
+""".split()
+IN_NO_RECORD = ("zoology", "chess", "bakery", "guitar", "kimono", "jazz", "hockey", "puzzle")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_word_that_no_record_has_finds_nothing() -> None:
+    random = Random(1)
+    indexed(*(f"{' '.join(random.choices(WORDS, k=25))} {number}" for number in range(400)))
+    assert [word for word in IN_NO_RECORD if search(word)] == []
+    assert len(search("glaciers", limit=50)) > 10, "another form of a word is found"
+
+
+def test_the_method_names_the_model(settings: Settings) -> None:
+    assert "the model hashing:256, which compares words" in backends()["vector"].method()
+    settings.RECORDS_MODEL = "/no/such/folder"
+    assert backends()["vector"].method() == ""
+    assert backends()["keyword"].method() == ""
 
 
 def test_a_batch_takes_few_statements(django_assert_max_num_queries: Callable) -> None:

@@ -29,6 +29,9 @@ def test_the_page_shows_results_page_by_page() -> None:
     assert second.content.count(b"<mark>Snow</mark>") == 10
     assert "More results" not in words(second)
     assert "No records match" in words(ann.get("/records/", q="qqqq"))
+    assert "uses the model hashing:256" in words(ann.get("/records/", q="qqqq", index="vector"))
+    assert "hashing:256" not in words(ann.get("/records/", q="snow", index="keyword"))
+    assert "found by words and meaning" in words(first)
     assert ann.get("/records/", q="snow", index="other").status_code == 400
     assert ann.get("/records/", q="snow", page="11").status_code == 404
 
@@ -39,6 +42,8 @@ def test_the_api_gives_every_result_once() -> None:
     assert len({item["id"] for item in items}) == len(items) == 30
     assert items[0]["title"][0] == {"text": "Snow", "is_match": True}
     assert set(items[0]["places"]) == {"keyword", "vector"}
+    methods = ann.get("/records/search", q="snow").json()["methods"]
+    assert "the model hashing:256" in methods["vector"]
     [music] = ann.all("/records/search", q="concert", index="keyword")
     assert {"text": "concert", "is_match": True} in music["snippet"]
 

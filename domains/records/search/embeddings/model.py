@@ -1,7 +1,7 @@
 """The base class of embedding models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_CHARACTERS = 4000
@@ -28,8 +28,10 @@ class EmbeddingModel(ABC):
     """Turns texts into vectors of length 1. Vectors of different models cannot be compared."""
 
     key: ModelKey
+    method: str
+    """What the model is and compares, for users."""
     least_similarity: float
-    """The cosine below which a text does not match a query."""
+    """The similarity below which a text does not match a query."""
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Vector]:
@@ -37,3 +39,12 @@ class EmbeddingModel(ABC):
 
         Raises ModelUnusable.
         """
+
+    def similarities(
+        self, query: str, cosines: Mapping[int, float], texts: Callable[[], Mapping[int, str]]
+    ) -> Mapping[int, float]:
+        """Return how similar texts are to a query, by id, given the cosines of their vectors.
+
+        A model whose cosines are inexact compares the texts themselves, which `texts` reads.
+        """
+        return cosines

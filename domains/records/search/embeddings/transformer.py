@@ -31,6 +31,7 @@ class TransformerModel(EmbeddingModel):
         self._tokenizer = _tokenizer(folder)
         self._encoder = OnnxEncoder(folder.weights)
         self.key = folder.key()
+        self.method = f"the model {self.key.name}"
 
     def encode(self, texts: Sequence[str]) -> list[Vector]:
         vectors: dict[int, Vector] = {}

@@ -50,6 +50,10 @@ class IndexBackend(Described, ABC):
         Runs in a transaction with time limits. Raises IndexUnavailable.
         """
 
+    def method(self) -> str:
+        """Return a sentence for users about how the index searches; empty if `title` says it."""
+        return ""
+
 
 @cache
 def backends() -> dict[str, IndexBackend]:

@@ -4,7 +4,7 @@ After a change of RECORDS_MODEL, search uses the former model until the new one 
 records, and both index new records. See `embedding_indexes`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -96,12 +96,27 @@ class VectorIndex(IndexBackend):
             raise IndexUnavailable(str(error)) from None
         if not any(vector):
             return []
-        return _nearest(vector, model, records, limit)
+        cosines = _nearest(vector, model, records, limit)
+        similarities = model.similarities(text, cosines, lambda: _texts(cosines))
+        hits = [id for id, value in similarities.items() if value >= model.least_similarity]
+        return sorted(hits, key=lambda id: -similarities[id])
+
+    def method(self) -> str:
+        try:
+            model = embedding_indexes.model_to_search_by()
+        except ModelUnusable:
+            return ""
+        return f"Search by meaning uses {model.method}."
 
 
 def text_of(record: Record) -> str:
     """Return the text of a record to embed. Models ignore the end of long texts."""
     return ". ".join([record.title, ", ".join(record.keywords[:KEYWORDS]), record.description])
+
+
+def _texts(ids: Iterable[int]) -> dict[int, str]:
+    rows = Record.objects.only("title", "keywords", "description").in_bulk(list(ids))
+    return {id: text_of(rows[id]) for id in ids if id in rows}
 
 
 def _index(records: Sequence[Record], model: EmbeddingModel) -> None:
@@ -134,8 +149,8 @@ def _format(dimensions: int) -> str:
 
 def _nearest(
     vector: Vector, model: EmbeddingModel, records: QuerySet[Record], limit: int
-) -> list[int]:
-    """Return the ids of the records with the nearest vectors, the nearest first."""
+) -> dict[int, float]:
+    """Return the cosines of the records with the nearest vectors by id, the nearest first."""
     distance: Func
     if (installed := pgvector.version()) is None:
         distance = ExactDistance(F("embedding"), Value(_literal(vector)))
@@ -148,8 +163,7 @@ def _nearest(
     rows = VectorEntry.objects.filter(
         model=model.key.name, model_version=model.key.version, record__in=records
     ).order_by(distance)
-    nearest = rows.values_list("record_id", distance)[:limit]
-    return [id for id, value in nearest if 1 - value >= model.least_similarity]
+    return {id: 1 - value for id, value in rows.values_list("record_id", distance)[:limit]}
 
 
 def _prepare_scan(installed: list[int], limit: int) -> None:
