@@ -1,6 +1,7 @@
 """Scan the public records of properties for changes: of an account, and of the properties that a
 change feed names."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,7 +28,7 @@ from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.payload import AccountPayload
 
 MOST_FAILURES = 3
-"""Properties in a row that could not be read, after which the source counts as unavailable."""
+"""Properties in a row that a source could not read, after which it counts as unavailable."""
 PAGES = 20
 """Pages of one feed that a call reads; then other jobs run."""
 FORGOTTEN_AFTER = timedelta(days=2)
@@ -37,17 +38,37 @@ the changes in between."""
 
 @dataclass(slots=True)
 class _Tally:
+    """The progress of a job, and the sources that did not read all of its properties."""
+
     scanned: int = 0
     changes: int = 0
     alerts: int = 0
-    errors: list[str] = field(default_factory=list)
-    failed_in_a_row: int = 0
+    errors: dict[str, list[RequestError]] = field(default_factory=dict)
+    """The errors of each source that was asked and gave no answer, or refused the request."""
+    waits: dict[str, RequestError] = field(default_factory=dict)
+    """The sources that may not be asked now, with the reason."""
+    failed_in_a_row: Counter[str] = field(default_factory=Counter)
+    is_cut: bool = False
+    """Whether the job stops because its worker shuts down."""
+
+    def is_stopped(self, source: str) -> bool:
+        return source in self.waits or self.failed_in_a_row[source] >= MOST_FAILURES
+
+    def add_error(self, source: str, error: RequestError) -> None:
+        if isinstance(error, Unavailable | RequestRefused) and error.was_asked:
+            self.errors.setdefault(source, []).append(error)
+            is_away = isinstance(error, RequestRefused) or error.after is not None
+            self.failed_in_a_row[source] += MOST_FAILURES if is_away else 1
+        else:  # its breaker was open, or its rate limit used up
+            self.waits[source] = error
 
 
 class ScanHomeTitles(AccountHandler):
     """Compare the public records of an account's properties with the last scan.
 
-    A job scans at most 100 properties and enqueues other jobs for the rest.
+    A job scans at most 100 properties and enqueues other jobs for the rest. A job that continues
+    later forgets which source was unavailable. So if a source was, the attempt is charged, and
+    another job continues with the properties of the other sources.
     """
 
     name = due.SCAN
@@ -55,34 +76,35 @@ class ScanHomeTitles(AccountHandler):
     class Payload(AccountPayload):
         after: int = 0
         """Scan the properties with ids greater than this."""
+        upto: int | None = None
+        """Scan the properties with ids up to this. None: at most 100 properties."""
         run: int | None = None
         """The job that began the run; None: this job."""
         concerned: bool = False
         """Scan only the properties that a change feed has named."""
+        sources: list[str] = []
+        """The sources to read; empty: all sources."""
 
     async def handle(self, job: ClaimedJob) -> Any:
         by_name = sources()
         if not by_name:
             raise Permanent("no source of deeds is configured: set PROTECTION_SODA_URL")
-        run, scanned_by = await sync_to_async(due.due)(job)
-        total, ids = len(scanned_by), [id for id, last in scanned_by.items() if last != run]
-        tally = _Tally(scanned=total - len(ids))
-        for id in ids:
-            await self._check(job, tally, total)
-            await self._scan(job.payload.account, id, run, by_name, tally)
-            if tally.failed_in_a_row >= MOST_FAILURES:
+        part = await sync_to_async(due.due)(job)
+        tally = _Tally(scanned=part.total - len(part.properties))
+        for id, source in part.properties.items():
+            if tally.is_stopped(source):
+                continue
+            if job.shutting_down():
+                tally.is_cut = True
                 break
-        if tally.errors:
-            raise Retry(
-                f"{tally.scanned} of {total} properties scanned; errors:"
-                f" {len(tally.errors)}, the last one: {tally.errors[-1]}"
-            )
-        return {"properties": total, "changes": tally.changes, "alerts": tally.alerts}
+            await self._check(job, tally, part.total)
+            await self._scan(job.payload.account, id, part.run, by_name, tally)
+        if tally.errors or tally.waits or tally.is_cut:
+            await self._continue_later(job, part, tally)
+        return {"properties": part.total, "changes": tally.changes, "alerts": tally.alerts}
 
     async def _check(self, job: ClaimedJob, tally: _Tally, total: int) -> None:
         """Stop the job here if it has to stop. Stored properties stay and are not read again."""
-        if job.shutting_down():
-            raise Snooze("its worker is shutting down", seconds=0)
         await job.acheck_cancelled()
         if not await sync_to_async(PlanSubscription.objects.serves)(job.payload.account):
             raise Skip(f"account {job.payload.account} has no active plan")
@@ -96,25 +118,42 @@ class ScanHomeTitles(AccountHandler):
             return
         source = by_name.get(row.source)
         if source is None:
-            tally.errors.append(f"property {id}: the source {row.source} is not configured")
+            error = Unavailable(f"property {id}: the source {row.source} is not configured")
+            tally.add_error(row.source, error)
             return
         place = Place(row.borough, row.block, row.lot, row.street_number, row.street_name, row.unit)
         try:
             reading = await source.read(place, MAX_DOCUMENTS)
-        except Unavailable as error:
-            if not error.was_asked and not tally.errors:  # the breaker was already open
-                raise _outcome_of(error) from None
-            tally.errors.append(str(error))
-            tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1
-            return
         except RequestError as error:
-            raise _outcome_of(error) from None
+            tally.add_error(row.source, error)
+            return
         saved = await sync_to_async(save)(row, reading, began=began, run=run)
-        tally.failed_in_a_row = 0
+        tally.failed_in_a_row[row.source] = 0
         if saved is not None:
             tally.scanned += 1
             tally.changes += saved.changes
             tally.alerts += saved.alerts
+
+    async def _continue_later(self, job: ClaimedJob, part: due.Part, tally: _Tally) -> None:
+        """Raise the outcome of a job that has not scanned all of its properties."""
+        others = set(part.properties.values()) if tally.is_cut else set(tally.waits)
+        others -= tally.errors.keys()
+        wait = 0.0
+        if not tally.is_cut:
+            wait = max([_wait_of(tally.waits[source]) for source in others], default=0.0)
+        if not tally.errors:
+            reasons = [] if tally.is_cut else [str(error) for error in tally.waits.values()]
+            raise Snooze("; ".join(reasons) or "its worker is shutting down", seconds=wait)
+        if others:
+            await sync_to_async(due.continue_in_new_job)(job, part, sorted(others), wait)
+        errors = [error for errors in tally.errors.values() for error in errors]
+        refused = [error for error in errors if isinstance(error, RequestRefused)]
+        if len(refused) == len(errors):
+            raise Permanent(str(refused[0]))
+        raise Retry(
+            f"{tally.scanned} of {part.total} properties scanned; errors: {len(errors)}, the last"
+            f" one: {errors[-1]}"
+        )
 
 
 def _row(account: int, id: int) -> tuple[WatchedProperty | None, datetime]:
@@ -127,7 +166,11 @@ def _outcome_of(error: RequestError) -> Snooze | Permanent | Retry:
         return Permanent(str(error))
     if error.was_asked:
         return Retry(str(error))
-    return Snooze(str(error), seconds=60 if error.after is None else error.after)
+    return Snooze(str(error), seconds=_wait_of(error))
+
+
+def _wait_of(error: RequestError) -> float:
+    return 60 if error.after is None else error.after
 
 
 class WatchDeeds(Handler):

@@ -89,7 +89,9 @@ def test_a_new_deed_is_noticed_within_minutes(
 ) -> None:
     watched.deed("2021", ["THIEF, TOM"], ["SMITH, JOHN"], recorded="2021-05-01")
     look()
-    assert scans() == [{"account": ann.pk, "after": 0, "run": None, "concerned": True}]
+    [payload] = scans()
+    given = {key: value for key, value in payload.items() if value not in (None, 0, [])}
+    assert given == {"account": ann.pk, "concerned": True}
     watched.requests.clear()
     run_jobs(SCAN)
     assert changes() == [("ownership_transfer", "critical", "2021")]

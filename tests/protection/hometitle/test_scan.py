@@ -7,7 +7,10 @@ from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
 from tailrace.domains.protection.services.properties import due
-from tailrace.domains.protection.services.properties.places import lot_of
+from tailrace.domains.protection.services.properties.documents import Reading
+from tailrace.domains.protection.services.properties.places import Place, lot_of
+from tailrace.domains.protection.services.providers.ask import Provider, ask
+from tailrace.domains.protection.services.providers.deeds import DeedSource
 from tailrace.jobs.models import Attempt, Breaker, Job
 from tests.protection.hometitle.kit import (
     SCAN,
@@ -18,7 +21,7 @@ from tests.protection.hometitle.kit import (
     request_scan,
 )
 from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer, error
-from tests.servers.web import ReceivedRequest, Response
+from tests.servers.web import ReceivedRequest, Response, serving
 
 pytestmark = pytest.mark.django_db
 Scan = Callable[..., Job]
@@ -147,6 +150,80 @@ def test_only_what_is_missing_is_asked_for_again(
     assert now(job).result == {"properties": 3, "changes": 0, "alerts": 0}
     assert soda.datasets() == [LEGALS, PARTIES, MASTER]
     assert scanned() == 3
+
+
+class Pause:
+    """A server's limit: it answers `block` with an error, and the next query with 429."""
+
+    def __init__(self, block: int) -> None:
+        self.block, self.asked = block, 0
+
+    def __call__(self, request: ReceivedRequest) -> Response | None:
+        if f"block%3D{self.block}" not in request.path:
+            return error(429, "throttled", "Slow down", **{"Retry-After": "50"})
+        self.asked += 1
+        return error(500, "internal", "Internal error")
+
+
+def test_a_source_that_failed_is_charged_though_its_limit_is_used_up(
+    soda: SodaServer, ann: User, run_jobs, clock
+) -> None:
+    clock.stop()
+    for block in (10, 11):
+        add(ann, lot_of(3, block, 20))
+    soda.before = pause = Pause(10)
+    job = request_scan(ann)
+    for _ in range(10):
+        run_jobs(SCAN)
+        clock.step(1200)
+    assert (now(job).state, now(job).attempt) == ("failed", 4)
+    assert pause.asked == 4
+
+
+class OtherSource(DeedSource):
+    """Another source, which has no document."""
+
+    name = "other"
+    url = ""
+
+    def is_set(self) -> bool:
+        return bool(self.url)
+
+    async def read(self, place: Place, most: int) -> Reading:
+        await ask(Provider(self.name, self.url, per_second=1000), "/")
+        return Reading({}, True, "")
+
+
+def test_while_a_source_is_away_the_others_are_read(
+    soda: SodaServer, ann: User, run_jobs, clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.stop()
+    rows = [add(ann, lot_of(3, block, 20)) for block in (10, 11, 12, 13, 14, 15)]
+    WatchedProperty.objects.filter(pk__in=[row.pk for row in rows[3:]]).update(source="other")
+    soda.before = lambda request: error(500, "internal", "Internal error")
+    replies = iter([Response(200, b"{}"), error(429, "", "", **{"Retry-After": "50"})])
+    asked = []
+
+    def respond(request: ReceivedRequest) -> Response:
+        asked.append(request.path)
+        return next(replies, Response(200, b"{}"))
+
+    with serving(respond) as server:
+        monkeypatch.setattr(OtherSource, "url", server.url)
+        job = request_scan(ann)
+        run_jobs(SCAN)
+        assert (now(job).state, now(job).attempt) == ("pending", 1)
+        [rest] = Job.objects.filter(handler=SCAN).exclude(pk=job.pk)
+        assert rest.payload["sources"] == ["other"]
+        assert (rest.payload["run"], rest.payload["upto"]) == (job.pk, rows[-1].pk)
+        requests = len(soda.requests)
+        clock.step(59)
+        run_jobs(SCAN)
+        assert now(rest).result == {"properties": 3, "changes": 0, "alerts": 0}
+        assert len(asked) == 4, "one was asked twice"
+        assert len(soda.requests) >= requests
+    other = WatchedProperty.objects.filter(source="other")
+    assert set(other.values_list("scanned_by", flat=True)) == {job.pk}
 
 
 def test_too_many_properties_for_one_job_are_several_jobs_of_one_lane(

@@ -1,10 +1,13 @@
 """Select the properties that a job has to scan."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from django.db.models import QuerySet
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import WatchedProperty
-from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.subscriptions.models import PlanSubscription
 
@@ -12,9 +15,22 @@ SCAN = "protection.hometitle_scan"
 MOST_PER_JOB = 100
 
 
-def due(job: ClaimedJob) -> tuple[int, dict[int, int | None]]:
-    """Return the id of the job that began the run, and the properties of this job, each with the
-    run that scanned it last.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The properties of one job of a run."""
+
+    run: int
+    """The id of the job that began the run."""
+    total: int
+    """The number of properties."""
+    last: int
+    """The id of the last property."""
+    properties: Mapping[int, str]
+    """The properties that this run has not scanned yet, with their sources."""
+
+
+def due(job: ClaimedJob) -> Part:
+    """Return the properties of this job.
 
     The first job of a run enqueues jobs for the properties that are too many for it, in the lane of
     the account.
@@ -24,9 +40,13 @@ def due(job: ClaimedJob) -> tuple[int, dict[int, int | None]]:
     rows = WatchedProperty.objects.filter(user=payload.account, pk__gt=payload.after)
     if payload.concerned:
         rows = rows.filter(concerned_at__isnull=False)
-    properties = list(rows.order_by("pk").values_list("pk", "scanned_by"))
+    if payload.upto is not None:
+        rows = rows.filter(pk__lte=payload.upto)
+    if payload.sources:
+        rows = rows.filter(source__in=payload.sources)
+    properties = list(rows.order_by("pk").values_list("pk", "source", "scanned_by"))
     if payload.run is None:  # a job for the properties after each full batch
-        ends = [id for id, _run in properties[MOST_PER_JOB - 1 : -1 : MOST_PER_JOB]]
+        ends = [id for id, *_ in properties[MOST_PER_JOB - 1 : -1 : MOST_PER_JOB]]
         enqueue_many(
             SCAN,
             [
@@ -37,7 +57,17 @@ def due(job: ClaimedJob) -> tuple[int, dict[int, int | None]]:
                 for end in ends
             ],
         )
-    return run, dict(properties[:MOST_PER_JOB])
+    ours = properties[:MOST_PER_JOB]
+    waiting = {id: source for id, source, scanned_by in ours if scanned_by != run}
+    return Part(run, len(ours), ours[-1][0] if ours else payload.after, waiting)
+
+
+def continue_in_new_job(job: ClaimedJob, part: Part, sources: Sequence[str], delay: float) -> None:
+    """Enqueue a job that scans the rest of this part in `delay` seconds, by these sources."""
+    changes = {"run": part.run, "upto": part.last, "sources": list(sources)}
+    payload = job.payload.model_copy(update=changes)
+    key = f"{payload.account}:{part.run}:{payload.after}:{','.join(sources)}"
+    enqueue(SCAN, payload, delay=delay, unique_key=key)
 
 
 def mark_concerned(place_keys: frozenset[str], source: str) -> int:
