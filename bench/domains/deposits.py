@@ -1,4 +1,4 @@
-"""A harvest of 100,000 records, and the same harvest while users make a deposit each second.
+"""A harvest of 100,000 records, and the same harvest while users make a deposit every five seconds.
 
 Each deposit is searched for by words until it is found, so it has passed the whole chain.
 """
@@ -11,6 +11,8 @@ from bench.servers import Servers
 
 TITLE = "Deposits beside a harvest"
 COUNT = 100_000
+SECONDS = 5
+"""Between two deposits."""
 ALONE, BESIDE = "harvest, no deposits", "harvest beside deposits"
 FOUND, LONGEST = "a deposit is found, median", "a deposit is found, longest"
 
@@ -18,7 +20,7 @@ FOUND, LONGEST = "a deposit is found, median", "a deposit is found, longest"
 def run(servers: Servers, short: bool) -> list[Row]:
     """Both harvests, one after the other, each in an empty database."""
     count = COUNT // (10 if short else 1)
-    alone, beside = (harvest(servers, count, deposits=number) for number in (0, 1))
+    alone, beside = (harvest(servers, count, deposit_every=every) for every in (0, SECONDS))
     if wrong := [done for done in (alone, beside) if not done["complete"]]:
         return [Row("deposits", "Tailrace", ALONE, 0, "/s", f"WRONG: {wrong}")]
     waits, records = beside["waits"], f"{count:,} records"

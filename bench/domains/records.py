@@ -47,9 +47,10 @@ def _chain(servers: Servers, size: int, count: int) -> Row:
 
 
 def harvest(
-    servers: Servers, count: int, *, size: int = SHIPPED, deposits: int = 0
+    servers: Servers, count: int, *, size: int = SHIPPED, deposit_every: int = 0
 ) -> dict[str, Any]:
-    """Harvest so many records into an empty database, while users make `deposits` per second.
+    """Harvest so many records into an empty database, while users make a deposit every
+    `deposit_every` seconds (0: none).
 
     Returns the seconds that the harvest took, the seconds until each deposit was found, and whether
     all records are in all indexes.
@@ -64,7 +65,7 @@ def harvest(
     servers.run(env, "-m", _SIDE, "begin", str(port))
     worker = servers.worker(env, "records-worker")
     done: dict[str, Any] = json.loads(
-        servers.run(env, "-m", _SIDE, "wait", str(count), str(deposits))
+        servers.run(env, "-m", _SIDE, "wait", str(count), str(deposit_every))
     )
     servers.stop(worker)
     servers.drop()

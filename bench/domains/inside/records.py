@@ -1,4 +1,4 @@
-"""The chain of records: begin PORT | wait COUNT DEPOSITS. Prints JSON."""
+"""The chain of records: begin PORT | wait COUNT SECONDS. Prints JSON."""
 
 import json
 import sys
@@ -18,20 +18,20 @@ def begin(port: int) -> None:
 
 
 class Depositors:
-    """Two users who deposit records, `rate` per second in all, and search for each until it is
-    found. The word that they search for is in no other record."""
+    """Two users who deposit a record every `seconds`, and search for it until it is found. The word
+    that they search for is in no other record. With 0 seconds they deposit none."""
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, seconds: int) -> None:
         from django.contrib.auth.models import User
 
-        self.rate, self.made = rate, 0
+        self.seconds, self.made = seconds, 0
         self.users = [User.objects.create(username=f"bench{number}") for number in range(2)]
         self.waits: list[float] = []
         self._made_at: dict[str, float] = {}
 
     def step(self) -> None:
         now = time.monotonic()
-        if self.rate and now >= max(self._made_at.values(), default=0) + 1 / self.rate:
+        if self.seconds and now >= max(self._made_at.values(), default=0) + self.seconds:
             self._deposit(f"deposit{self.made}x")
         self._search()
 
@@ -70,13 +70,13 @@ SELECT (SELECT count(*) FROM tailrace_records_record),
 """
 
 
-def wait(count: int, deposits: int) -> dict[str, Any]:
-    """Wait until all records are in all indexes, with so many deposits per second meanwhile. See
+def wait(count: int, seconds: int) -> dict[str, Any]:
+    """Wait until all records are in all indexes, with a deposit every `seconds` meanwhile. See
     `bench.domains.records.harvest`."""
     from tailrace.db.query import query
     from tailrace.domains.records.search.indexing.backends import backends
 
-    users = Depositors(deposits)
+    users = Depositors(seconds)
     until, next_count = time.monotonic() + 3600, 0.0
     while time.monotonic() < until:
         users.step()
@@ -84,14 +84,14 @@ def wait(count: int, deposits: int) -> dict[str, Any]:
             next_count = time.monotonic() + 0.5
             done = query(_DONE)[0][0] // len(backends())
             if done >= count:  # the deposits are among them
-                users.rate = 0
+                users.seconds = 0
             if done >= count + users.made and len(users.waits) == users.made:
                 break
-        time.sleep(0.05)
+        time.sleep(0.2)
     total = count + users.made
-    [(seconds,)], [stored] = query(_SECONDS), query(_STORED)
+    [(took,)], [stored] = query(_SECONDS), query(_STORED)
     return {
-        "seconds": seconds,
+        "seconds": took,
         "waits": users.waits,
         "stored": list(stored),
         "complete": list(stored) == [total, total, total, 0],
