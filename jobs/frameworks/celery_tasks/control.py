@@ -1,4 +1,5 @@
-"""Revoke tasks: a task that runs as a job is cancelled in the database, also without a worker."""
+"""Revoke tasks, and limit their rates. Both change the database if a task runs as a job, so they
+also work without a worker."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +9,19 @@ from celery.app.control import TERM_SIGNAME
 from celery.app.control import Control as CeleryControl
 from celery.app.task import Context
 from celery.utils.functional import maybe_list
+from celery.utils.time import rate as celery_rate
+from django.db.models import Q
 
+from tailrace.db import row_wait
 from tailrace.db.query import execute, query
 from tailrace.db.sql.arrays import number_array, text_array
+from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.frameworks.celery_tasks import handlers, stamps
+from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.cancel import cancel as cancel_jobs
+
+UNLIMITED = 1e6
+"""Calls per second: instead of the limit that the task declares."""
 
 _JOBS = """
 SELECT t.task_id, t.job_id, j.state, j.handler, j.payload->'headers'->>'parent_id'
@@ -26,7 +35,7 @@ WHERE job_id = ANY(%(jobs)s::bigint[])
 
 
 class Control(CeleryControl):
-    """Celery's control, with revoking in the database."""
+    """Celery's control, with revoking and rate limits in the database."""
 
     def revoke(
         self,
@@ -61,6 +70,24 @@ class Control(CeleryControl):
         return super().revoke_by_stamped_headers(
             headers, destination=destination, terminate=terminate, signal=signal, **kwargs
         )
+
+    def rate_limit(self, task_name: str, rate: Any, *args: Any, **kwargs: Any) -> Any:
+        """Set the rate limit of the task, such as `10/m`; 0 or None: no limit. Of a task that runs
+        as jobs it is the limit of its queue, for all workers together. Workers set that of other
+        tasks. Raises ValueError if the rate cannot be read."""
+        if cls := handlers.declared.get(task_name):
+            set_rate_limit(cls.name, celery_rate(rate))
+        return super().rate_limit(task_name, rate, *args, **kwargs)
+
+
+def set_rate_limit(handler: str, per_second: float) -> None:
+    """Set the rate limit of the handler's queue, and of the queues of its variants; 0: none."""
+    names = Q(name=handler) | Q(name__startswith=f"{handler}@")
+    for queue in Queue.objects.filter(names).order_by("name"):
+        with row_wait.bounded(Queue, name=queue.name):
+            queue.rate_limit = per_second or UNLIMITED
+            queue.save(update_fields=["rate_limit"])
+        wake.on_commit({queue.name})
 
 
 def cancel(task_ids: Sequence[str], *, terminate: bool = False) -> set[str]:

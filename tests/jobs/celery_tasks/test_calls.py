@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tailrace.jobs.engine import registry
 from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
-from tailrace.jobs.models import Attempt, CeleryTask, Job
+from tailrace.jobs.models import Attempt, CeleryTask, Job, Queue
 from tailrace.jobs.operations.replay import replay
 from tests.kit import claimed
 from tests.sandbox import durable
@@ -266,3 +266,35 @@ def test_waiting_for_results_reads_the_live_jobs_alone(run_jobs) -> None:
         assert [result.get(timeout=1) for result in results] == [1, 2, 3]
     assert not any("tailrace_jobs_job" in query["sql"] for query in waiting)
     assert sum("tailrace_jobs_job" in query["sql"] for query in ended) == 3
+
+
+def call_five_times() -> None:
+    group(durable.add.s(n, 1) for n in range(5)).delay()
+    durable.add.apply_async((1, 1), queue="other")
+
+
+def stored_limits() -> list[float | None]:
+    names = [durable.add.name, f"{durable.add.name}@other"]
+    return list(Queue.objects.filter(name__in=names).values_list("rate_limit", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("declared", "limit", "calls"),
+    [(None, "2/h", 1), ("2/h", "3/s", 3), ("2/h", 0, 5), ("2/h", None, 5)],
+)
+def test_control_limits_the_rate_of_a_task(declared, limit, calls, clock, monkeypatch) -> None:
+    """It had no effect."""
+    monkeypatch.setattr(durable.add, "rate_limit", declared)
+    call_five_times()
+    current_app.control.rate_limit(durable.add.name, limit)
+    assert len(stored_limits()) == 2
+    assert len(set(stored_limits())) == 1, "also calls that are routed elsewhere"
+    clock.step(1800)
+    assert len(claimed(durable.add.name)) + len(claimed(durable.add.name)) == calls
+
+
+def test_a_rate_that_cannot_be_read_changes_nothing() -> None:
+    call_five_times()
+    with pytest.raises((KeyError, ValueError)):
+        current_app.control.rate_limit(durable.add.name, "10/x")
+    assert stored_limits() == [None, None]
