@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from billiard import active_children
 from billiard import pool as billiard_pool
-from celery import Task, current_app, signals
+from celery import Task, bootsteps, current_app, signals
 
 from tailrace.db.query import execute
 from tailrace.environment.conf import conf, on_platform
@@ -118,6 +118,18 @@ def end_calls_in_flight(**kwargs: Any) -> None:
 @signals.worker_shutting_down.connect
 def begin_shutdown(**kwargs: Any) -> None:
     shutdown.begin()
+
+
+class TellChildren(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Begins the shutdown of a worker that ends without a signal, by `celery control shutdown`."""
+
+    def close(self, parent: Any) -> None:
+        shutdown.begin()
+
+
+@signals.worker_init.connect
+def _add_step(sender: Any, **kwargs: Any) -> None:
+    sender.app.steps["worker"].add(TellChildren)
 
 
 @signals.worker_ready.connect

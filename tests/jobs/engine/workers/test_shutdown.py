@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from celery import current_app
 
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Attempt, Job
@@ -54,6 +55,7 @@ ENDS = {
     "SIGINT to the group": to_group(signal.SIGINT),
     "SIGQUIT to the group": to_group(signal.SIGQUIT),
     "SIGQUIT to the main process": to_main(signal.SIGQUIT),
+    "celery control shutdown": lambda started: current_app.control.shutdown([started.node]),
 }
 LIKE_OTHERS = ("SIGINT to the group", "SIGQUIT to the main process")
 
