@@ -53,15 +53,21 @@ class AlertEvent(Subscribable, EventType):
         return f"{settings.PUBLIC_URL}{text_of(event.raw_payload.get('kind', '')).path}"
 
     @classmethod
-    def source_id(cls, alert: int) -> str:
-        """Return the source_id of the alert's event. An alert has one event."""
-        return f"alert/{alert}"
+    def source_id(cls, alert: int, notice: int = 0) -> str:
+        """Return the source_id of the event of the alert's first notice, or of a further one."""
+        return f"alert/{alert}/{notice}" if notice else f"alert/{alert}"
+
+    @classmethod
+    def source_ids(cls, alert: Alert) -> list[str]:
+        """Return the source_ids of all events of the alert."""
+        return [cls.source_id(alert.pk, notice) for notice in range(alert.further_notices + 1)]
 
 
 class AlertRaised(AlertEvent):
     """Protection alert, warning or critical"""
 
     name = "protection.alert_raised"
+    urgent = True
 
 
 class AlertNoted(AlertEvent):
@@ -72,15 +78,17 @@ class AlertNoted(AlertEvent):
     default_pace = "daily"
 
 
-def alert_event(alert: Alert) -> NewEvent:
-    """Return the event to publish for this alert. An alert has one event."""
-    event_type = AlertNoted if alert.severity == Severity.INFO else AlertRaised
+def alert_event(alert: Alert, details: Mapping[str, Any], severity: int) -> NewEvent:
+    """Return the event of the alert's next notice, with the details and the severity of the
+    findings that the notice names."""
+    event_type = AlertNoted if severity == Severity.INFO else AlertRaised
     payload = {
         "alert": alert.pk,
         "account": alert.user_id,
         "kind": alert.kind,
-        "severity": alert.severity,
-        "details": alert.details,
+        "severity": severity,
+        "details": dict(details),
     }
-    source_id = AlertEvent.source_id(alert.pk)
+    notice = 0 if alert.announced_at is None else alert.further_notices + 1
+    source_id = AlertEvent.source_id(alert.pk, notice)
     return NewEvent(event_type, payload, source=SOURCE, source_id=source_id, actor="")

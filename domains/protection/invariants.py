@@ -1,4 +1,4 @@
-"""The invariants of watched values, removal requests and stored files, and their repairs."""
+"""The invariants of alerts, watched values, removal requests and stored files, and their repairs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,6 +9,7 @@ from django.db.models import Q
 from tailrace.db.query import database_now, query
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import RemovalRequest, WatchlistItem
+from tailrace.domains.protection.services import announcing
 from tailrace.domains.protection.services.removals import moves
 from tailrace.domains.protection.services.removals.brokers import UnknownBroker
 from tailrace.domains.protection.services.watchlist import items, values
@@ -18,6 +19,33 @@ from tailrace.net.encryption import DecryptionError, decrypt, encrypt, newest_ke
 
 LATE = timedelta(minutes=10)
 """How long a step without a job is overdue before the job counts as lost."""
+
+
+class FindingsAreAnnounced(Invariant):
+    """Each exposure, change of a property and move of a removal request that its user should know
+    was announced, or waits for a notice of its alert.
+
+    Repaired: findings that nobody was notified of, for which notices are sent now.
+    """
+
+    name = "protection.findings_are_announced"
+    every = 300
+    limit = 500
+    found_by = announcing.unannounced
+    repaired_by = announcing.announce_findings
+
+
+class NoticesAreSent(Invariant):
+    """No notice of an alert is more than ten minutes late.
+
+    Repaired: alerts for which the job was enqueued again that sends the notice.
+    """
+
+    name = "protection.notices_are_sent"
+    every = 60
+    limit = 500
+    found_by = announcing.late_alerts
+    repaired_by = announcing.announce_again
 
 
 class ValuesByNewestKeys(Invariant):

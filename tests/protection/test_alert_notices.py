@@ -40,7 +40,7 @@ def test_a_warning_is_mailed_at_once_and_an_info_waits_for_the_digest(ann, run_j
     assert mail.message["Subject"] == "Your data was found in a leak"
     text = mail.message.get_body(["plain"]).get_content()
     assert "Concerns: Adobe, LinkedIn" in text
-    assert "What to do: Check which data was lost." in text
+    assert "What to do: Check which data was lost, and follow the advice there." in text
     assert "/protection/exposures" in text
     [item] = DigestItem.objects.all()
     assert Event.objects.get(pk=item.event_id).type == AlertNoted.name

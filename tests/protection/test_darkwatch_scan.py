@@ -73,7 +73,12 @@ def test_a_scan_records_exposures_and_raises_an_alert(ann, hibp, run_jobs) -> No
         ("exposure", "hibp_breaches", Severity.CRITICAL),
         ("exposure", "hibp_pastes", Severity.WARNING),
     ]
-    assert alerts[0].details == {"breaches": ["Adobe", "Forum"], "exposures": 2}
+    assert alerts[0].details == {
+        "breaches": ["Adobe", "Forum"],
+        "leaks": 2,
+        "exposures": 3,
+        "lost": ["Email addresses", "Passwords", "Usernames"],
+    }
     assert Job.objects.filter(handler=NOTIFICATIONS, lane=str(ann.pk)).count() == 1
     assert sorted(hibp.asked("breachedaccount")) == ["+12125550100", "ann", EMAIL]
     assert hibp.asked("pasteaccount") == [EMAIL]

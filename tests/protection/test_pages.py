@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
+from tailrace.domains.protection.alerts.advice import advice
 from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
 from tailrace.domains.protection.models import Exposure, Severity, WatchlistItem
-from tailrace.domains.protection.services.exposures.advice import advice
 from tailrace.domains.protection.services.scanning.requests import ScanRefused, request_scan
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Plan, PlanJob

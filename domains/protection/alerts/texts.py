@@ -1,14 +1,15 @@
 """The texts of alerts, with advice for their users: for pages, mails and text messages.
 
 To add a kind of alert, add an entry to TEXTS. The texts contain no watched value; of `details` they
-show only the field in `names`.
+show only the fields in `names`, `count` and `lost`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.domains.protection.models import Severity
+from tailrace.domains.protection.alerts.advice import advice
+from tailrace.domains.protection.models import Severity, WatchedProperty
 
 MAX_NAMES = 5
 MAX_NAME = 80
@@ -23,10 +24,12 @@ class AlertText:
     """The page where the user can do it."""
     names: str = ""
     """The key in `details` of the names to show: a text, or a list of texts."""
+    count: str = ""
+    """The key in `details` of the number of names, if the list has only the first of them."""
 
 
 def _property(title: str, to_do: str) -> AlertText:
-    return AlertText(title, to_do, "/protection/properties", "document")
+    return AlertText(title, to_do, "/protection/properties", "document", "changes")
 
 
 def _removal(title: str, to_do: str) -> AlertText:
@@ -36,10 +39,10 @@ def _removal(title: str, to_do: str) -> AlertText:
 TEXTS = {
     "exposure": AlertText(
         "Your data was found in a leak",
-        "Check which data was lost. Change the password of the site, and of every other site where"
-        " you use the same one.",
+        "Check which data was lost, and follow the advice there.",
         "/protection/exposures",
         names="breaches",
+        count="leaks",
     ),
     "ownership_transfer": _property(
         "The public record names a new owner of your property",
@@ -93,13 +96,31 @@ def text_of(kind: str) -> AlertText:
     )
 
 
+def to_do_of(kind: str, details: Mapping[str, Any]) -> str:
+    """Return what the user should do: for a leak, by the data that was lost."""
+    lost = details.get("lost")
+    return " ".join(advice(lost)) if lost and isinstance(lost, list) else text_of(kind).to_do
+
+
 def names_of(kind: str, details: Mapping[str, Any]) -> str:
-    """Return the names in the alert, such as `Adobe, LinkedIn and 3 more`, or an empty string."""
-    value = details.get(text_of(kind).names) if text_of(kind).names else None
+    """Return the names in the alert, such as `Adobe, LinkedIn and 3 more`, or an empty string. The
+    name of a property comes before its documents."""
+    text = text_of(kind)
+    value = details.get(text.names) if text.names else None
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     shown = [str(name)[:MAX_NAME] for name in names[:MAX_NAMES]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    count = details.get(text.count)
+    more = max(len(names), count if isinstance(count, int) else 0) - len(shown)
+    listed = ", ".join(shown) + (f" and {more} more" if more > 0 and shown else "")
+    title = _property_title(details.get("property"))
+    return f"{title} (document {listed})" if title and listed else title or listed
+
+
+def _property_title(id: Any) -> str:
+    """Return the address or lot of a property. It is read now, and not stored in alerts and their
+    events, which operators can read."""
+    row = WatchedProperty.objects.filter(pk=id).first() if isinstance(id, int) else None
+    return row.title if row else ""
 
 
 def severity_words(severity: int) -> str:

@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from tailrace.domains.protection.alerts.texts import names_of, severity_words, text_of
+from tailrace.domains.protection.alerts.texts import names_of, severity_words, text_of, to_do_of
 from tailrace.domains.protection.api.schemas import AlertOut
 from tailrace.domains.protection.models import Alert
 from tailrace.web.api.auth import Needs, caller
@@ -25,6 +25,6 @@ def _alert(row: Alert) -> AlertOut:
         row,
         severity=severity_words(row.severity),
         title=text.title,
-        to_do=text.to_do,
+        to_do=to_do_of(row.kind, row.details),
         names=names_of(row.kind, row.details),
     )

@@ -3,11 +3,11 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
+from tailrace.domains.protection.alerts.advice import advice
 from tailrace.domains.protection.alerts.texts import severity_words
 from tailrace.domains.protection.api.schemas import ExposureChangeIn, ExposureOut, ExposuresQuery
 from tailrace.domains.protection.models import Exposure
 from tailrace.domains.protection.services.exposures import moves
-from tailrace.domains.protection.services.exposures.advice import advice
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, newest_first
 from tailrace.web.api.problems import find_row

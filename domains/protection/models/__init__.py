@@ -1,4 +1,4 @@
-from tailrace.domains.protection.models.alert import Alert, AlertPause, Severity
+from tailrace.domains.protection.models.alert import Alert, AlertFinding, AlertPause, Severity
 from tailrace.domains.protection.models.breach import Breach, BreachFeed, Exposure
 from tailrace.domains.protection.models.property import (
     Borough,
@@ -15,8 +15,8 @@ from tailrace.domains.protection.models.voice import Recording, VoiceEnrolment
 from tailrace.domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
-    "Alert", "AlertPause", "Borough", "Breach", "BreachFeed", "ChangeKind", "DeedFeed", "Exposure",
-    "ItemScan", "Kind", "PropertyChange", "PropertySnapshot", "Recording", "RemovalChange",
-    "RemovalRequest", "RemovalState", "Report", "Severity", "StoredFile", "VoiceEnrolment",
-    "WatchedProperty", "WatchlistItem",
+    "Alert", "AlertFinding", "AlertPause", "Borough", "Breach", "BreachFeed", "ChangeKind",
+    "DeedFeed", "Exposure", "ItemScan", "Kind", "PropertyChange", "PropertySnapshot", "Recording",
+    "RemovalChange", "RemovalRequest", "RemovalState", "Report", "Severity", "StoredFile",
+    "VoiceEnrolment", "WatchedProperty", "WatchlistItem",
 ]  # fmt: skip

@@ -5,7 +5,8 @@ from django.db.models.functions import Now
 
 
 class Severity(models.IntegerChoices):
-    """The severity of a finding. A more severe finding raises an alert even during the pause."""
+    """The severity of a finding. A more severe finding raises an alert even during the pause, and a
+    critical one is always announced at once."""
 
     INFO = 1, "info"
     WARNING = 2, "warning"
@@ -13,9 +14,11 @@ class Severity(models.IntegerChoices):
 
 
 class Alert(models.Model):
-    """Something that a user should know. `alerts.raising.raise_alerts` is the only writer.
+    """Something that a user should know: one or more findings of a kind at a source.
+    `alerts.raising` and `alerts.announcing` are the only writers.
 
-    It contains no watched value: `details` refers to objects by their ids.
+    The first notice is due when the alert is raised. Findings that join it later are announced by a
+    further notice. It contains no watched value: `details` refers to objects by their ids.
     """
 
     user = models.ForeignKey(
@@ -27,7 +30,13 @@ class Alert(models.Model):
     details = models.JSONField(default=dict)
     raised_at = models.DateTimeField(db_default=Now())
     announced_at = models.DateTimeField(
-        null=True, blank=True, help_text="when it was handed to the channels of its user"
+        null=True, blank=True, help_text="when a notice was last handed to its user's channels"
+    )
+    notice_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the notice of findings that joined it later is due"
+    )
+    further_notices = models.IntegerField(
+        default=0, db_default=0, help_text="notices after the first"
     )
 
     class Meta:
@@ -38,6 +47,16 @@ class Alert(models.Model):
                 name="tailrace_alert_unannounced",
                 condition=Q(announced_at__isnull=True),
             ),
+            models.Index(
+                fields=["user", "notice_at"],
+                name="tailrace_alert_notice_of_user",
+                condition=Q(notice_at__isnull=False),
+            ),
+            models.Index(
+                fields=["notice_at"],
+                name="tailrace_alert_notice",
+                condition=Q(notice_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -45,10 +64,11 @@ class Alert(models.Model):
 
 
 class AlertPause(models.Model):
-    """Until this time only a more severe finding raises another alert of this user, kind and
-    source.
+    """Until this time the findings of this user, kind and source join the alert. Only a more severe
+    finding raises another one.
 
-    With the unique constraint only one of several workers with the same finding raises an alert.
+    The lock of the row lets one worker at a time raise and announce alerts of the user, kind and
+    source.
     """
 
     user = models.ForeignKey(
@@ -58,6 +78,9 @@ class AlertPause(models.Model):
     source = models.TextField()
     severity = models.SmallIntegerField(choices=Severity.choices)
     until = models.DateTimeField()
+    alert = models.ForeignKey(
+        Alert, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
 
     class Meta:
         constraints = [
@@ -68,3 +91,18 @@ class AlertPause(models.Model):
 
     def __str__(self) -> str:
         return f"pause {self.pk}"
+
+
+class AlertFinding(models.Model):
+    """A finding of a scan. Its user learns of it by a notice of the alert that it joined."""
+
+    # No database constraint: adding one would read the whole table.
+    alert = models.ForeignKey(
+        Alert, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    announced_at = models.DateTimeField(
+        null=True, help_text="when a notice named it; empty: its user was not notified of it yet"
+    )
+
+    class Meta:
+        abstract = True

@@ -2,9 +2,10 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
-from tailrace.domains.protection.models.alert import Severity
+from tailrace.domains.protection.models.alert import AlertFinding, Severity
 from tailrace.domains.protection.models.watchlist import WatchlistItem
 
 
@@ -64,7 +65,7 @@ class ExposureState(models.TextChoices):
     RESOLVED = "resolved"
 
 
-class Exposure(models.Model):
+class Exposure(AlertFinding):
     """A watched value that is in a breach, once, also if several scans look it up."""
 
     State: ClassVar[type[ExposureState]] = ExposureState
@@ -87,7 +88,14 @@ class Exposure(models.Model):
                 fields=["item", "breach"], name="tailrace_protection_exposure_once"
             )
         ]
-        indexes = [models.Index(fields=["user", "-id"], name="tailrace_exposure_user")]
+        indexes = [
+            models.Index(fields=["user", "-id"], name="tailrace_exposure_user"),
+            models.Index(
+                fields=["alert"],
+                name="tailrace_exposure_unannounced",
+                condition=Q(announced_at__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"exposure {self.pk}"

@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from tailrace.domains.protection.models.alert import Severity
+from tailrace.domains.protection.models.alert import AlertFinding, Severity
 
 
 class Borough(models.IntegerChoices):
@@ -109,7 +109,7 @@ class ChangeKind(models.TextChoices):
     TAX_CHANGE = "tax_change", "tax document"
 
 
-class PropertyChange(models.Model):
+class PropertyChange(AlertFinding):
     """A new or changed document in the records of a property, once per document and kind."""
 
     property = models.ForeignKey(
@@ -128,7 +128,14 @@ class PropertyChange(models.Model):
                 fields=["property", "document_id", "kind"], name="tailrace_protection_change_once"
             )
         ]
-        indexes = [models.Index(fields=["property", "-id"], name="tailrace_change_property")]
+        indexes = [
+            models.Index(fields=["property", "-id"], name="tailrace_change_property"),
+            models.Index(
+                fields=["alert"],
+                name="tailrace_change_unannounced",
+                condition=Q(announced_at__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"change {self.pk}"

@@ -3,6 +3,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from tailrace.domains.protection.models.alert import AlertFinding
+
 
 class RemovalState(models.TextChoices):
     """
@@ -133,8 +135,9 @@ class RemovalRequest(models.Model):
         return f"removal {self.pk}"
 
 
-class RemovalChange(models.Model):
-    """A move in the history of a request: who made it, and why."""
+class RemovalChange(AlertFinding):
+    """A move in the history of a request: who made it, and why. Moves that the user should know
+    have an alert."""
 
     request = models.ForeignKey(RemovalRequest, models.CASCADE, related_name="changes")
     at = models.DateTimeField()
@@ -149,6 +152,15 @@ class RemovalChange(models.Model):
         help_text="nobody: a job",
     )
     note = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["alert"],
+                name="tailrace_removal_unannounced",
+                condition=Q(announced_at__isnull=True, alert__isnull=False),
+            )
+        ]
 
     def __str__(self) -> str:
         return f"change {self.pk}"

@@ -8,10 +8,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from tailrace.domains.protection.alerts.advice import advice
 from tailrace.domains.protection.models import Exposure
 from tailrace.domains.protection.pages.frame import show_page
 from tailrace.domains.protection.services.exposures import moves
-from tailrace.domains.protection.services.exposures.advice import advice
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import PAGE_SIZE, list_page
 

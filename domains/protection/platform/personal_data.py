@@ -25,9 +25,10 @@ class Alerts(PersonalData):
     """Your alerts and the content of their events. The events remain, without your name."""
 
     def delete(self, user: User) -> int:
-        ids = list(Alert.objects.filter(user=user).values_list("pk", flat=True)[:BATCH])
-        erase(SOURCE, [AlertEvent.source_id(id) for id in ids], keep=["alert"])
-        return Alert.objects.filter(pk__in=ids).delete()[0]
+        alerts = list(Alert.objects.filter(user=user)[:BATCH])
+        source_ids = [id for alert in alerts for id in AlertEvent.source_ids(alert)]
+        erase(SOURCE, source_ids, keep=["alert"])
+        return Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).delete()[0]
 
 
 class Protection(PersonalData):

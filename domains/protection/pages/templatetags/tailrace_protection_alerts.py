@@ -29,6 +29,12 @@ def alert_names(alert: Alert | Mapping[str, Any]) -> str:
 
 
 @register.filter
+def alert_to_do(alert: Alert | Mapping[str, Any]) -> str:
+    fields = _fields(alert)
+    return texts.to_do_of(fields.get("kind", ""), fields.get("details", {}))
+
+
+@register.filter
 def severity_style(severity: int) -> str:
     """Return the CSS class of the severity's label."""
     return {2: "tr-paused", 3: "tr-failed"}.get(severity, "")

@@ -1,6 +1,5 @@
 """Store a reading of a property, with its changes and the alerts about them."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +9,15 @@ from django.db import transaction
 from django.db.models import Case, When
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.alerts.raising import PROPERTY_PAUSE, Finding, raise_alerts
+from tailrace.domains.protection.alerts.findings import PROPERTY_CHANGES
+from tailrace.domains.protection.alerts.raising import (
+    PROPERTY_PAUSE,
+    lock_pauses,
+    raise_alerts,
+)
 from tailrace.domains.protection.models import (
     PropertyChange,
     PropertySnapshot,
-    Severity,
     WatchedProperty,
 )
 from tailrace.domains.protection.services.properties.compare import Change, compare, merged
@@ -83,12 +86,14 @@ def _store(
         return Saved()
     complete = snapshot.complete and reading.complete
     changes = _record(row, compare(old, documents, complete=complete))
-    alerts = raise_alerts(_findings(row, changes), PROPERTY_PAUSE)
+    findings = PROPERTY_CHANGES.findings(change.pk for change in changes)
+    alerts = raise_alerts(findings, PROPERTY_PAUSE)
     return Saved(len(changes), len(alerts))
 
 
 def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:
     """Store the changes, once per document and kind; return the new and the corrected ones."""
+    lock_pauses({(row.user_id, str(each.kind), f"property:{row.pk}") for each in changes})
     ids = [change.document.id for change in changes]
     rows = PropertyChange.objects.filter(property=row.pk, document_id__in=ids)
     recorded = {(each.document_id, each.kind): each for each in rows}
@@ -131,17 +136,3 @@ def _details(change: Change) -> dict[str, Any]:
         if len(people) > SHOWN_NAMES:
             details[f"more_{name}"] = len(people) - SHOWN_NAMES
     return details
-
-
-def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[Finding]:
-    """Return one finding per kind. It contains ids of documents, and no names."""
-    by_kind: defaultdict[str, list[PropertyChange]] = defaultdict(list)
-    for change in changes:
-        by_kind[change.kind].append(change)
-    findings = []
-    for kind, group in by_kind.items():
-        severity = Severity(max(change.severity for change in group))
-        ids = [change.document_id for change in group[:SHOWN_NAMES]]
-        details = {"property": row.pk, "changes": len(group), "document": ids}
-        findings.append(Finding(row.user_id, str(kind), f"property:{row.pk}", severity, details))
-    return findings

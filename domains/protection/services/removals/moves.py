@@ -11,7 +11,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.alerts.findings import Finding
+from tailrace.domains.protection.alerts.raising import raise_alerts
 from tailrace.domains.protection.models import RemovalChange, RemovalRequest, RemovalState, Severity
 from tailrace.domains.protection.models.removal import ENDED, MOVES, RemovalStep
 from tailrace.domains.protection.services.removals.brokers import (
@@ -38,6 +39,8 @@ ALERTS = {
     RemovalState.REJECTED: ("removal_rejected", Severity.WARNING),
 }
 """The alert for the user when a request enters a state."""
+OPEN_LINK = ("removal_open_link", Severity.WARNING)
+REAPPEARED = ("removal_reappeared", Severity.WARNING)
 
 
 class MovedOn(Exception):
@@ -71,10 +74,9 @@ def submitted(
             changes |= _enqueue_next(row, RemovalStep.CONFIRM, now)
         else:
             changes |= _enqueue_next(row, RemovalStep.VERIFY, now + FIRST_CHECK)
-        move(row, RemovalState.SUBMITTED, by=by, note=note, **changes)
-        if broker.confirmation is Confirmation.MAIL:
-            _alert(row, "removal_open_link", Severity.WARNING)
-        elif broker.confirmation is Confirmation.NONE and broker.method is Method.FORM:
+        alert = OPEN_LINK if broker.confirmation is Confirmation.MAIL else None
+        move(row, RemovalState.SUBMITTED, by=by, note=note, alert=alert, **changes)
+        if broker.confirmation is Confirmation.NONE and broker.method is Method.FORM:
             confirmed(row)  # the page after the form confirms it
 
 
@@ -111,8 +113,7 @@ def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
     """
     now = database_now()
     if row.state == RemovalState.REMOVED and not unclear:
-        _reopen(row, "listed again")
-        _alert(row, "removal_reappeared", Severity.WARNING)
+        _reopen(row, "listed again", alert=REAPPEARED)
         return
     changes: dict[str, Any] = {"checks": row.checks + 1, "checked_at": now}
     if row.checks + 1 >= MOST_CHECKS and row.state != RemovalState.REMOVED:
@@ -171,9 +172,16 @@ def happened_after_end(row: RemovalRequest, note: str) -> None:
 
 
 def move(
-    row: RemovalRequest, to: RemovalState, *, by: User | None = None, note: str = "", **changes: Any
+    row: RemovalRequest,
+    to: RemovalState,
+    *,
+    by: User | None = None,
+    note: str = "",
+    alert: tuple[str, Severity] | None = None,
+    **changes: Any,
 ) -> None:
-    """Change the state of the request, in the caller's transaction or one of its own.
+    """Change the state of the request, in the caller's transaction or one of its own, and raise the
+    alert, or the alert of the state.
 
     Raises MovedOn if the request has changed since it was read, or if the move is not legal.
     """
@@ -182,9 +190,11 @@ def move(
         raise MovedOn(f"{row} is {RemovalState(old).label}: it cannot become {to.label}")
     with transaction.atomic():
         _change(row, state=to, note=note, changed_at=database_now(), **changes)
-        _record(row, old, to, by, note)
-        if to in ALERTS:
-            _alert(row, *ALERTS[to])
+        change = _record(row, old, to, by, note)
+        if alert := alert or ALERTS.get(to):
+            kind, severity = alert
+            source, details = f"removal:{row.pk}", {"broker": name_of(row.broker)}
+            raise_alerts([Finding(row.user_id, kind, source, severity, details, (change.pk,))])
 
 
 def _change(row: RemovalRequest, **changes: Any) -> None:
@@ -196,7 +206,12 @@ def _change(row: RemovalRequest, **changes: Any) -> None:
         setattr(row, name, value)
 
 
-def _reopen(row: RemovalRequest, note: str, by: User | None = None) -> None:
+def _reopen(
+    row: RemovalRequest,
+    note: str,
+    by: User | None = None,
+    alert: tuple[str, Severity] | None = None,
+) -> None:
     submission = row.submission + (row.submitted_at is not None)
     changes: dict[str, Any] = {"submission": submission, "submitted_at": None}
     changes |= {"checks": 0, "confirm_url": ""}
@@ -205,7 +220,7 @@ def _reopen(row: RemovalRequest, note: str, by: User | None = None) -> None:
             changes |= {"step": RemovalStep.SUBMIT, **_cancel_next(row)}
         else:
             changes |= _enqueue_next(row, RemovalStep.SUBMIT)
-        move(row, RemovalState.PENDING, by=by, note=note, **changes)
+        move(row, RemovalState.PENDING, by=by, note=note, alert=alert, **changes)
         if is_manual(row):
             park(row, FROM_PEOPLE)
 
@@ -238,13 +253,7 @@ def lane_of(broker: str) -> str:
     return f"broker:{broker}"
 
 
-def _record(row: RemovalRequest, old: str, new: str, by: User | None, note: str) -> None:
-    RemovalChange.objects.create(
+def _record(row: RemovalRequest, old: str, new: str, by: User | None, note: str) -> RemovalChange:
+    return RemovalChange.objects.create(
         request_id=row.pk, at=database_now(), old_state=old, new_state=new, by=by, note=note
     )
-
-
-def _alert(row: RemovalRequest, kind: str, severity: Severity) -> None:
-    details = {"removal": row.pk, "broker": name_of(row.broker)}
-    finding = Finding(row.user_id, kind, f"removal:{row.pk}", severity, details)
-    raise_alerts([finding])

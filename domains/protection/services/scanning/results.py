@@ -9,15 +9,12 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.query import execute, query
 from tailrace.db.sql.arrays import arrays, number_array
-from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.alerts.findings import EXPOSURES
+from tailrace.domains.protection.alerts.raising import lock_pauses, raise_alerts
 from tailrace.domains.protection.models import Severity
 from tailrace.domains.protection.services.providers.source import FoundBreach
 from tailrace.domains.protection.services.scanning.breaches import severity_of, store_breaches
 from tailrace.jobs.destinations.together import Together
-
-ALERT = "exposure"
-MOST_NAMES = 20
-"""Maximum number of breaches that an alert names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,6 @@ class _Exposure:
     breach: int
     severity: Severity
     source: str
-    title: str
 
 
 def _store(results: Sequence[LookupResult]) -> list[None]:
@@ -46,9 +42,9 @@ def _store(results: Sequence[LookupResult]) -> list[None]:
         users = dict(query(_LOCK_ITEMS, ids=number_array({result.item for result in results})))
         kept = [result for result in results if result.item in users]
         exposures = sorted(_exposures(kept, users), key=lambda each: (each.item, each.breach))
-        new = _insert(exposures)
-        found = [each for each in exposures if (each.item, each.breach) in new]
-        raise_alerts(list(_findings(found)))
+        if new := _new(exposures):
+            lock_pauses({(each.user, "exposure", each.source) for each in new})
+            raise_alerts(EXPOSURES.findings(_insert(new)))
         execute(_NOTE_SCANS, **arrays(kept, ("item", "source", "read_at"), numbers=("item",)))
     return [None] * len(results)
 
@@ -77,42 +73,43 @@ def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Ite
                     ids[breach.name],
                     severity_of(breach.data_classes),
                     source,
-                    breach.title,
                 )
+
+
+_COLUMNS = ("user", "item", "breach", "severity")
+_ROWS = """unnest(%(user)s::int[], %(item)s::bigint[], %(breach)s::bigint[], %(severity)s::int[])
+  AS n (user_id, item_id, breach_id, severity)"""
+_KNOWN = f"""
+SELECT item_id, breach_id FROM {_ROWS} JOIN tailrace_protection_exposure e
+  USING (item_id, breach_id) WHERE e.severity >= n.severity
+"""
+
+
+def _new(exposures: Sequence[_Exposure]) -> list[_Exposure]:
+    """Return the exposures that are not stored yet, or not as severe."""
+    distinct = {(each.item, each.breach): each for each in exposures}
+    rows = query(_KNOWN, **arrays(list(distinct.values()), _COLUMNS, numbers=_COLUMNS))
+    known = {(item, breach) for item, breach in rows}
+    return [each for key, each in distinct.items() if key not in known]
 
 
 # An existing exposure changes only if its breach has become more severe.
 _INSERT = f"""
 INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity,
   first_at)
-SELECT user_id, item_id, breach_id, 'new', severity, {clock.NOW}
-FROM unnest(%(user)s::int[], %(item)s::bigint[], %(breach)s::bigint[], %(severity)s::int[])
-  AS n (user_id, item_id, breach_id, severity)
+SELECT user_id, item_id, breach_id, 'new', severity, {clock.NOW} FROM {_ROWS}
 ORDER BY item_id, breach_id
 ON CONFLICT (item_id, breach_id) DO UPDATE
-SET severity = excluded.severity, state = 'new', moved_at = excluded.first_at
+SET severity = excluded.severity, state = 'new', moved_at = excluded.first_at,
+  alert_id = NULL, announced_at = NULL
 WHERE e.severity < excluded.severity
-RETURNING item_id, breach_id
+RETURNING id
 """
 
 
-def _insert(exposures: Sequence[_Exposure]) -> set[tuple[int, int]]:
-    """Return the item and breach of each exposure that is new, or more severe than before."""
-    distinct = list({(each.item, each.breach): each for each in exposures}.values())
-    columns = ("user", "item", "breach", "severity")
-    rows = query(_INSERT, **arrays(distinct, columns, numbers=columns))
-    return {(item, breach) for item, breach in rows}
-
-
-def _findings(exposures: Sequence[_Exposure]) -> Iterator[Finding]:
-    """Yield one finding for each user and source, with the highest severity of its exposures."""
-    groups: dict[tuple[int, str], list[_Exposure]] = {}
-    for each in exposures:
-        groups.setdefault((each.user, each.source), []).append(each)
-    for (user, source), group in groups.items():
-        titles = list(dict.fromkeys(each.title for each in group))
-        details = {"breaches": titles[:MOST_NAMES], "exposures": len(group)}
-        yield Finding(user, ALERT, source, max(each.severity for each in group), details)
+def _insert(exposures: Sequence[_Exposure]) -> list[int]:
+    """Return the id of each exposure that is new, or more severe than before."""
+    return [id for (id,) in query(_INSERT, **arrays(exposures, _COLUMNS, numbers=_COLUMNS))]
 
 
 _NOTE_SCANS = """
