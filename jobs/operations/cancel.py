@@ -1,6 +1,8 @@
 """Cancel unstarted jobs, and request running jobs to stop."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import structlog
 from django.db import transaction
@@ -8,6 +10,8 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.engine_database import home
 from tailrace.db.query import query
+from tailrace.db.sql.arrays import text_array
+from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import dependents
 from tailrace.jobs.operations import OperationResult
 from tailrace.jobs.operations.row_locks import lock
@@ -45,3 +49,42 @@ def cancel(
     )
     log.info("jobs.cancelled", by=by, cancelled=len(cancelled), stopping=len(result.stop_requested))
     return result
+
+
+BATCH = 1000
+# The lane of a job is part of an index, so jobs with a lane are found among thousands of others.
+_PENDING = """
+SELECT j.id FROM unnest(%(handlers)s::text[], %(lanes)s::text[], %(payloads)s::text[])
+    AS wanted (handler, lane, payload)
+  JOIN tailrace_jobs_live j ON j.handler = wanted.handler AND j.state = 'pending' AND {lane}
+    AND j.payload @> wanted.payload::jsonb
+LIMIT %(batch)s
+"""
+_WITH_LANE = "j.lane <> '' AND j.lane = wanted.lane"
+_WITHOUT_LANE = "wanted.lane = ''"
+
+
+def cancel_pending(jobs: Sequence[tuple[str, Mapping[str, Any]]], reason: str) -> int:
+    """Cancel the pending jobs of these handlers whose payloads have these values, whoever created
+    them; return their number. Each pair is a handler's name and values. The values have to decide
+    the lane of the handler's jobs, if the handler has lanes."""
+    wanted = [(handler, _lane(handler, values), json.dumps(values)) for handler, values in jobs]
+    columns = zip(*wanted, strict=True)
+    params = dict(zip(("handlers", "lanes", "payloads"), map(text_array, columns), strict=True))
+    cancelled = 0
+    for lane in (_WITH_LANE, _WITHOUT_LANE) if wanted else ():
+        statement = _PENDING.format(lane=lane)
+        while rows := query(statement, **params, batch=BATCH):
+            ids = [id for (id,) in rows]
+            changed = cancel(ids, by="cancel_pending", reason=reason, running=False).changed
+            cancelled += len(changed)
+            if not changed:  # they began meanwhile
+                break
+    return cancelled
+
+
+def _lane(handler: str, values: Mapping[str, Any]) -> str:
+    """Return the lane of the handler's jobs with these values; "" if there are no lanes, or the
+    process does not know the handler."""
+    known = registry.find(handler)
+    return known.lane_without_event(json.dumps(values)) if known else ""

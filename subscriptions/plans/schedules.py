@@ -13,6 +13,7 @@ from django.dispatch import receiver
 
 from tailrace.db.query import database_now, query
 from tailrace.jobs.models import Schedule
+from tailrace.jobs.operations.cancel import cancel_pending
 from tailrace.jobs.operations.schedules import (
     NewSchedule,
     create_schedules,
@@ -26,6 +27,7 @@ from tailrace.subscriptions.plans.row_locks import share_plans
 PREFIX = "plan:"
 """The prefix of the owners of all these schedules."""
 SPREAD = timing.WINDOW_HOURS * 3600.0
+DELETED = "the subscription to the plan was deleted"
 _TIMING = ("cron", "time_zone", "spread")
 
 
@@ -81,7 +83,7 @@ def next_runs(subscription: PlanSubscription) -> list[NextRun]:
 @receiver(post_delete, sender=PlanSubscription, dispatch_uid="subscriptions.plan_schedules")
 def _remove_after_delete(instance: PlanSubscription, **kwargs: Any) -> None:
     """Remove the schedules of a subscription when its row is deleted, e.g. with its account."""
-    remove_of_owners([owner_of(instance.pk)])
+    remove_schedules_for([instance], DELETED)
 
 
 def owner_of(subscription: int) -> str:
@@ -103,8 +105,7 @@ def owners_after(owner: str, limit: int) -> list[str]:
 
 def remove_of_owners(owners: Iterable[str]) -> int:
     """Remove the schedules of owners whose subscription was deleted; return their number."""
-    reason = "the subscription to the plan was deleted"
-    return sum(remove_schedules(owner=owner, reason=reason) for owner in owners)
+    return sum(remove_schedules(owner=owner, reason=DELETED) for owner in owners)
 
 
 def _expected_schedules(subscriptions: Sequence[PlanSubscription]) -> Iterator[NewSchedule]:
@@ -151,7 +152,13 @@ def _with_next_run(
 
 
 def _remove(rows: Sequence[Schedule], reason: str) -> None:
-    """Remove these locked schedules, then keep their last runs, which depend on cancelled jobs."""
+    """Remove these locked schedules, and cancel the accounts' pending jobs of their handlers,
+    whoever created them. Then keep their last runs, which depend on cancelled jobs."""
     if rows:
         remove_schedules([row.name for row in rows], reason=reason)
+        cancel_pending([(row.handler, _account_of(row)) for row in rows], reason)
         last_runs.keep([(int(row.owner.removeprefix(PREFIX)), row) for row in rows])
+
+
+def _account_of(row: Schedule) -> dict[str, Any]:
+    return {"account": (row.payload or {}).get("account")}

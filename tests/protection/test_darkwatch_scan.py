@@ -20,6 +20,7 @@ from tailrace.domains.protection.services.scanning import lookups
 from tailrace.domains.protection.services.scanning import scan as scanning
 from tailrace.domains.protection.services.scanning.breaches import severity_of
 from tailrace.domains.protection.services.scanning.payload import SCAN
+from tailrace.domains.protection.services.scanning.requests import request_scan
 from tailrace.domains.protection.services.watchlist import items
 from tailrace.jobs.engine.maintenance.ticking import schedules as tick
 from tailrace.jobs.enqueue import enqueue
@@ -30,6 +31,7 @@ from tests.kit import at_once
 from tests.protection.kit import customer, customer_who_watches_all, items_of, scan
 from tests.servers.hibp import HibpService, error, make_breach
 from tests.servers.web import Response
+from tests.web.jobs.requesting import operator
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -288,3 +290,15 @@ def test_a_new_source_is_one_class(ann, hibp, run_jobs) -> None:
         Other.name = ""
     assert job.result["not_looked_up"] == {"ssn": 1}
     assert Exposure.objects.get().breach.title == "Lost by example.org"
+
+
+def test_the_end_of_the_plan_cancels_scans_that_were_requested(ann) -> None:
+    """In their lane, of the user and of an operator; other jobs of the account wait."""
+    requested = request_scan(ann.pk, SCAN)
+    answer = operator("olga").post("/jobs", {"handler": SCAN, "payload": {"account": ann.pk}})
+    notices = enqueue(NOTIFICATIONS, {"account": ann.pk})
+    plan_status.cancel([ann.plan_subscription.pk])
+    scans = Job.objects.filter(pk__in=[requested, answer.json()["id"]])
+    reason = "the subscription to the plan was cancelled"
+    assert [(job.state, job.error) for job in scans] == [("cancelled", reason)] * 2
+    assert Job.objects.get(pk=notices).state == "pending"
