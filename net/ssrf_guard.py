@@ -15,6 +15,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
 """Takes a host and a port; returns the host's IP addresses as text, or raises OSError."""
 
+ALLOW_HTTP = " (or set WEBHOOK_ALLOW_HTTP)"
+ALLOW_ADDRESS = " (an administrator can allow it with WEBHOOK_ALLOWED_NETWORKS)"
+"""How to allow what is refused. Users of the guard with another variable name that one instead."""
 MAX_URL_LENGTH = 2000
 WEB_PORTS = (80, 443)
 FIRST_FREE_PORT = 1024
@@ -103,7 +106,7 @@ def check_url(text: str) -> httpx.URL:
         )
     _check_host(host)
     if url.scheme == "http" and not (settings.WEBHOOK_ALLOW_HTTP or _is_allowed(host)):
-        raise AddressRefused("http:// is not encrypted: use https:// (or set WEBHOOK_ALLOW_HTTP)")
+        raise AddressRefused(f"http:// is not encrypted: use https://{ALLOW_HTTP}")
     _check_port(port)
     return url.copy_with(fragment=None)
 
@@ -116,10 +119,7 @@ def check_address(text: str) -> None:
         raise AddressRefused(f"{text[:100]!r} is not an IP address") from None
     use = _special_use(address)
     if use and not _is_allowed(text):
-        raise AddressRefused(
-            f"{text} is not a public address: {use}"
-            " (an administrator can allow it with WEBHOOK_ALLOWED_NETWORKS)"
-        )
+        raise AddressRefused(f"{text} is not a public address: {use}{ALLOW_ADDRESS}")
 
 
 def public_addresses(host: str, port: int, resolve: Resolver) -> list[str]:

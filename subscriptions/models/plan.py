@@ -10,6 +10,8 @@ Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subs
 active or in grace is *served*: it has the schedules of its plan.
 """
 
+from functools import cache
+
 from django.conf import settings
 from django.core.validators import (
     MaxValueValidator,
@@ -20,6 +22,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from tailrace.environment.discovery import subclasses
+from tailrace.jobs.handler import Handler
 from tailrace.subscriptions.models.person import check_time_zone
 
 
@@ -81,8 +85,17 @@ class PlanJob(models.Model):
 
     @property
     def title(self) -> str:
-        """The job's title for customers: `Darkwatch scan` for `protection.darkwatch_scan`."""
-        return self.handler.rpartition(".")[2].replace("_", " ").capitalize()
+        """The job's title for customers: the `plan_title` of its handler, such as `Dark-web scan`;
+        without one, the words of the handler's name."""
+        words = self.handler.rpartition(".")[2].replace("_", " ").capitalize()
+        return _titles().get(self.handler, words)
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Return the titles that handlers declare."""
+    classes = (cls for cls in subclasses(Handler) if hasattr(cls, "plan_title"))
+    return {cls.name: str(cls.plan_title) for cls in classes}
 
 
 class PlanSubscriptionQuerySet(models.QuerySet["PlanSubscription"]):

@@ -85,3 +85,18 @@ def test_an_address_was_allowed_by_one_that_it_begins_with(
     settings.RECORDS_LOCAL_SOURCES = [origin(inside.url)[:-1], "http://127.0.0.1"]
     for url in (inside.url, f"{origin(inside.url)}.evil.org/", "http://127.0.0.1:1/"):
         assert "url" in problems("oai_pmh", url, {}, "0 3 * * *")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/oai", "https://127.0.0.1/oai"])
+def test_the_way_out_is_the_variable_of_sources(url: str, settings: Settings, run_jobs) -> None:
+    settings.RECORDS_LOCAL_SOURCES = []
+    row = source(url=url)
+    request_pull(row.pk)
+    run_jobs(PULL)
+    row.refresh_from_db()
+    for text in (
+        row.last_error,
+        *problems("oai_pmh", "http://example.org/", {}, "0 3 * * *").values(),
+    ):
+        assert "RECORDS_LOCAL_SOURCES" in text
+        assert "WEBHOOK" not in text

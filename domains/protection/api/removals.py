@@ -1,10 +1,12 @@
-"""Removal requests in the API: list, start, get, confirm, withdraw; and the data brokers."""
+"""Removal requests in the API: list, start, get, confirm, withdraw, try again; and the data
+brokers."""
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Annotated
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
@@ -13,6 +15,7 @@ from tailrace.domains.protection.models import RemovalChange, RemovalRequest
 from tailrace.domains.protection.services.removals import board, decisions
 from tailrace.domains.protection.services.removals.brokers import MAX_BROKERS, Broker, known_brokers
 from tailrace.domains.protection.services.removals.person import PLACEHOLDERS, Person
+from tailrace.jobs.runtime import audit
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, wrong_field
@@ -21,6 +24,7 @@ from tailrace.web.api.schemas import In, Out
 READ = Needs("protection:read")
 WRITE = Needs("protection:write")
 START = Needs("protection:write", cost=5)
+DECIDE = Needs("protection:write", "tailrace_protection.decide_removalrequest")
 router = Router()
 brokers = Router()
 
@@ -121,6 +125,21 @@ def done(request: HttpRequest, id: int) -> RemovalOut:
 def withdraw(request: HttpRequest, id: int) -> RemovalOut:
     """Deletes your data in the request. Data that the broker has received cannot be taken back."""
     return _decide(request, id, decisions.withdraw)
+
+
+@router.post("/{int:id}/try_again", auth=DECIDE, response=RemovalOut, summary="Try a removal again")
+def try_again(request: HttpRequest, id: int) -> RemovalOut:
+    """Repeat the step of a request that needs a person, or start a rejected request again. For
+    operators: the request of any user."""
+    row = find_row(RemovalRequest.objects.all(), id, "removal request")
+    user = caller(request).user
+    try:
+        with transaction.atomic():
+            decisions.try_again(row, user)
+            audit.record(user, RemovalRequest, "tried again", [(row.pk, f"removal {row.pk}")])
+    except decisions.Refused as error:
+        raise Problem(409, str(error)) from None
+    return _removal(row)
 
 
 def _decide(

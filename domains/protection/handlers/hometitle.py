@@ -72,6 +72,7 @@ class ScanHomeTitles(AccountHandler):
     """
 
     name = due.SCAN
+    plan_title = "Property records scan"
 
     class Payload(AccountPayload):
         after: int = 0

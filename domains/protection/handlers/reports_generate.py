@@ -40,6 +40,7 @@ class GenerateReport(AccountHandler):
     last month, depending on its plan."""
 
     name = requests.HANDLER
+    plan_title = "Report"
     time_limit = 180
 
     class Payload(AccountPayload):

@@ -16,6 +16,7 @@ class DarkwatchScan(AccountHandler):
     """Look up the watched values of an account in breaches, record exposures, and raise alerts."""
 
     name = SCAN
+    plan_title = "Dark-web scan"
     Payload = ScanPayload
     concurrency = 50
     per_destination = 4

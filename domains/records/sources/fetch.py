@@ -19,6 +19,7 @@ from tailrace.jobs.destinations.delivery import (
     update_breaker,
 )
 from tailrace.jobs.destinations.request_errors import RateLimited, RequestRefused, Unavailable
+from tailrace.net import ssrf_guard
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
@@ -31,6 +32,7 @@ PATIENCE = 5.0
 """Seconds that `fetch` waits for the rate limit. If the wait is longer, the job is snoozed."""
 REDIRECTS = (301, 302, 303, 307, 308)
 ACCEPTED = "gzip;q=1.0, identity;q=0.5"
+ALLOW = " (an administrator can allow it with RECORDS_LOCAL_SOURCES)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ def is_local(url: str) -> bool:
     return origin(url) in {origin(each) for each in settings.RECORDS_LOCAL_SOURCES}
 
 
+def refusal(error: str) -> str:
+    """Return the reason why the address of a source is refused, with the variable that allows it
+    for sources."""
+    for of_webhooks in (ssrf_guard.ALLOW_HTTP, ssrf_guard.ALLOW_ADDRESS):
+        error = error.replace(of_webhooks, ALLOW)
+    return error
+
+
 async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
     """Send a request when the host's breaker and rate limit allow it; record the result."""
     name = f"records:{urlsplit(url).hostname or ''}"[:200]
@@ -119,7 +129,7 @@ def _result(reply: Reply, other_statuses: Sequence[int]) -> DeliveryResult:
     """Return the result of the request for the host's circuit breaker."""
     status = reply.status
     if reply.refused:
-        return DeliveryResult(DeliveryStatus.REJECTED, reply.error)
+        return DeliveryResult(DeliveryStatus.REJECTED, refusal(reply.error))
     if status is None or reply.error:
         return DeliveryResult(DeliveryStatus.UNAVAILABLE, reply.error or "no answer")
     if status in (429, 503):

@@ -115,3 +115,13 @@ def test_fields_get_what_the_broker_needs_and_nothing_else(file) -> None:
 def test_what_a_broker_needs_of_a_person_is_named(file) -> None:
     write_brokers(file, form_entry(BROKER, fields={"place": "{city}, {region}"}))
     assert find_broker("people").missing(ANN) == ["region"]
+
+
+def test_one_status_needs_no_list(file) -> None:
+    verification = {"listing_url": "https://x.test/{name}", "not_listed_status": 404}
+    write_brokers(file, form_entry(BROKER, verification=verification))
+    [broker] = all_brokers().values()
+    assert broker.verification is not None
+    assert broker.verification.not_listed_status == [404]
+    write_brokers(file, form_entry(BROKER, verification=verification | {"not_listed_status": "x"}))
+    assert problems() == ["people: verification.not_listed_status: Input should be a valid list"]

@@ -3,9 +3,10 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from tailrace.domains.protection.services.removals import moves
 from tests.protection.removals.kit import now, started
 from tests.subscriptions.sample_domain import person
-from tests.web.program import allow
+from tests.web.program import Program, allow, problem
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db
@@ -52,3 +53,19 @@ def test_who_may_only_look_sees_no_person_and_decides_nothing(broker, ann) -> No
     assert "Ann Example" not in clerk.text(LIST)
     assert now(row).state == "needs_person"
     assert operator("guest").get(LIST).status_code == 403
+
+
+def test_an_operators_program_tries_a_parked_request_again(broker, ann) -> None:
+    row = started(ann, "people")
+    moves.park(row, "the form has changed")
+    path = f"/protection/removals/{row.pk}/try_again"
+    assert Program(ann).post(path).status_code == 403
+    chief = person("chief")
+    allow(chief, DECIDE)
+    answer = Program(chief, "protection:write").post(path)
+    assert answer.status_code == 200
+    assert (answer.json()["state"], answer.json()["note"]) == ("pending", "tried again")
+    assert "Ann Example" not in answer.content.decode()
+    assert now(row).job_id is not None
+    assert LogEntry.objects.get().change_message == "tried again"
+    assert "only a parked or rejected" in problem(Program(chief).post(path), 409)["detail"]

@@ -14,6 +14,7 @@ from django.conf import settings
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -81,6 +82,11 @@ def _url(text: str) -> str:
     return text
 
 
+def _listed(value: Any) -> Any:
+    """Return a list with the number, or another value unchanged."""
+    return [value] if isinstance(value, int) else value
+
+
 Address = Annotated[str, AfterValidator(_url)]
 Template = Annotated[str, StringConstraints(max_length=500), AfterValidator(_template)]
 NotEmpty = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -95,8 +101,8 @@ class Verification(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     listing_url: Annotated[Address, AfterValidator(_template)]
-    not_listed_status: list[int] = []
-    """For example 404, if each person has a page of their own."""
+    not_listed_status: Annotated[list[int], BeforeValidator(_listed)] = []
+    """One or several statuses, for example 404, if each person has a page of their own."""
     not_listed_text: str = ""
     """The text of a search page without results."""
 

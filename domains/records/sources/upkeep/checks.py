@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from tailrace.domains.records.sources.fetch import is_local
+from tailrace.domains.records.sources.fetch import is_local, refusal
 from tailrace.domains.records.sources.formats import UnknownFormat, find_format
 from tailrace.events.publishing.validation import describe
 from tailrace.jobs.models import timing
@@ -39,5 +39,5 @@ def _url_problem(url: str) -> str:
         elif urlsplit(url).username is not None:
             return "the URL has a user name before its host: remove it"
     except ValueError as error:  # such as AddressRefused
-        return str(error)
+        return refusal(str(error))
     return ""
