@@ -70,9 +70,11 @@ class RecipientOut(Out):
 
 
 class ExplanationOut(Out):
-    """Whether a user is notified by a channel, and why."""
+    """What a channel sent to a user, and whether and why it would notify the user now."""
 
     channel: str
+    sent: str
+    """What was recorded: sent, waiting, failed, not sent; empty if there is no record."""
     notified: bool
     why: str
     role: str
@@ -86,7 +88,8 @@ class EventDetails(EventOut):
     recipients: list[RecipientOut] | None
     """The first 100 recipients; null without permission to see them."""
     explained: list[ExplanationOut]
-    """For each channel, for the caller or `who`, by the current roles and subscriptions."""
+    """For each channel, for the caller or `who`: what was sent, and `notified` and `why` by the
+    current roles and subscriptions."""
 
 
 class ExplainParams(BaseModel):

@@ -1,15 +1,19 @@
 """The page that explains why a user was notified of an event, with a button per channel that
 switches off notifications of this event type."""
 
+from datetime import datetime, timedelta
+
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from tailrace.events.catalog.topics import quoted_title
+from tailrace.db.query import database_now
+from tailrace.events.catalog.topics import quoted_title, type_title
 from tailrace.events.models import Event
-from tailrace.events.privacy.visibility import may_read
+from tailrace.events.privacy.visibility import may_read_now_or_later
 from tailrace.events.publish import Recorded
 from tailrace.subscriptions.models import Notification
 from tailrace.subscriptions.notifications.audience.explain import explain
@@ -28,8 +32,8 @@ COST = 5
 
 @person_page("GET")
 def why(request: PersonRequest, id: int) -> HttpResponse:
-    """Show the event, and for each channel whether and why it was sent."""
-    event = _find(request, id)
+    """Show the event, whether each channel has sent it, and what the settings are now."""
+    event, role = _find(request, id)
     budget.spend(request.user.pk, cost=COST - 1)
     channels = [
         {
@@ -38,12 +42,17 @@ def why(request: PersonRequest, id: int) -> HttpResponse:
             "editor": editor_url(option) if option else "",
         }
         for explanation in explain(event, request.user)
-        if (option := _option(request, event, explanation.role, explanation.channel))
+        if (option := _option(request, event, explanation.role or role, explanation.channel))
         or explanation.notified
+        or explanation.sent
     ]
     context = {
-        "event": summarize(request.user, [event])[event.id],
+        "id": id,
+        "event": summarize(request.user, [event]).get(id),
+        "title": type_title(event.event_type) if event.event_type else event.type,
+        "role": role_words(role),
         "channels": channels,
+        "unsent": "not sent" if event.recorded_at > _jobs_are_kept_since() else "no record",
         "undo": request.GET.get("undo", "")[:1000],
     }
     return show(request, "tailrace/subscriptions/pages/why.html", context)
@@ -52,7 +61,7 @@ def why(request: PersonRequest, id: int) -> HttpResponse:
 @person_page("POST")
 def mute(request: PersonRequest, id: int) -> HttpResponse:
     """Switch a channel off for the type of this event in one role, or undo it."""
-    event = _find(request, id)
+    event, _role = _find(request, id)
     if undo := request.POST.get("undo", ""):
         if unmute(request.user, undo):
             messages.success(request, "The previous setting was restored.")
@@ -69,15 +78,24 @@ def mute(request: PersonRequest, id: int) -> HttpResponse:
     return redirect(reverse("my_why", args=[id]) + query)
 
 
-def _find(request: PersonRequest, id: int) -> Recorded:
-    """Return the event if the user was notified of it and may still read it, else raise Http404."""
+def _jobs_are_kept_since() -> datetime:
+    return database_now() - timedelta(days=settings.JOBS_RETENTION_DAYS)
+
+
+def _find(request: PersonRequest, id: int) -> tuple[Recorded, str]:
+    """Return the event and the role in which the user was notified of it, else raise Http404, also
+    if the user may no longer read the event. If it is not known at present whether the user may,
+    the page shows only what was sent."""
     groups = list(request.user.groups.values_list("pk", flat=True))
     recipients = Q(user=request.user) | Q(group__in=groups)
-    notifications = Notification.objects.filter(recipients, event=id)
-    row = Event.objects.filter(pk=id).first() if notifications.exists() else None
-    if row is None or row.pk not in may_read(request.user, [event := Recorded.from_model(row)]):
+    notification = Notification.objects.filter(recipients, event=id).order_by("pk").first()
+    row = Event.objects.filter(pk=id).first() if notification else None
+    if notification is None or row is None:
         raise Http404
-    return event
+    event = Recorded.from_model(row)
+    if id not in set().union(*may_read_now_or_later(request.user, [event])):
+        raise Http404
+    return event, notification.role
 
 
 def _option(

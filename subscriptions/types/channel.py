@@ -3,8 +3,9 @@
 The channels are the handlers in `channels`, a module or package of any installed app.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import ClassVar
 
@@ -19,6 +20,20 @@ class NewDelivery:
     recipient: Recipient
     routing_key: str
     lane: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a channel did with an event for a recipient, as it was recorded."""
+
+    state: str
+    """One of STATES."""
+    how: str = ""
+    """Such as `in the daily digest`, or the reason why it was not sent."""
+    at: datetime | None = None
+    """When it was sent, or will be."""
+
+    STATES: ClassVar[Sequence[str]] = ("sent", "waiting", "failed", "not sent")
 
 
 class ChannelType:
@@ -57,6 +72,11 @@ class ChannelType:
     def deliveries_without_job(cls, event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
         """Return event id and recipient of each delivery that was made or planned without a job."""
         return set()
+
+    @classmethod
+    def sent_without_job(cls, event_id: int, keys: Collection[RecipientKey]) -> Iterator[Sent]:
+        """Yield what was sent, or will be, of an event to these recipients without a job."""
+        yield from ()
 
 
 @cache

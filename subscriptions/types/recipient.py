@@ -68,6 +68,10 @@ class Recipient:
     pace: str = "instant"
     subscription_id: int | None = field(default=None, compare=False)
     """The deciding subscription."""
+    is_chosen: bool = field(default=False, compare=False)
+    """Whether the recipient made the deciding subscription for the event's type or a family."""
+    urgent: bool = field(default=False, compare=False)
+    """Whether the event is sent before others, and no limit applies to it."""
 
     @property
     def key(self) -> RecipientKey:

@@ -28,6 +28,9 @@ class Subscribable:
     can_web: ClassVar[bool] = False
     default_pace: ClassVar[str] = "instant"
     """The pace of default subscriptions by mail: `instant`, `hourly`, `daily` or `weekly`."""
+    urgent: ClassVar[bool] = False
+    """Whether events of the type are sent before others and at once: no limit of messages applies
+    to them, and no digest, unless the recipient chose it for this type or its family."""
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
@@ -103,6 +106,10 @@ def unknown_receivers(events: Iterable[Recorded]) -> set[int]:
 def is_subscribable(event_type: type[EventType]) -> bool:
     """Return whether the type has receiver roles and offers a channel."""
     return bool(receiver_roles(event_type) and offered_channels(event_type))
+
+
+def is_urgent(event_type: type[EventType] | None) -> bool:
+    return bool(_declared(event_type, "urgent"))
 
 
 def link_of(event: Recorded) -> str:

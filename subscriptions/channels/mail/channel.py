@@ -7,7 +7,7 @@ from tailrace.jobs.handler import ClaimedJob, Permanent
 from tailrace.subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
 from tailrace.subscriptions.channels.mail import digests, email_message
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
-from tailrace.subscriptions.types.channel import NewDelivery
+from tailrace.subscriptions.types.channel import NewDelivery, Sent
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 from tailrace.subscriptions.types.subscribable import mail_contexts_of
 
@@ -33,6 +33,10 @@ class Mail(MailHandler[OutgoingMail], Channel):
     @classmethod
     def deliveries_without_job(cls, event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
         return digests.collected(event_ids)
+
+    @classmethod
+    def sent_without_job(cls, event_id: int, keys: Collection[RecipientKey]) -> Iterator[Sent]:
+        return digests.sent(event_id, keys)
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, OutgoingMail]]:
         recipients = list(deliverable_jobs(jobs, groups=True))

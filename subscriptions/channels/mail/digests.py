@@ -1,12 +1,13 @@
 """Collect events that are not mailed at once, for one mail at the end of a window."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from tailrace.db import clock
 from tailrace.db.query import database_now
@@ -14,6 +15,7 @@ from tailrace.jobs.destinations import rate_limit
 from tailrace.jobs.enqueue import enqueue_many
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
+from tailrace.subscriptions.types.channel import Sent
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 from tailrace.web.accounts.time_zones import zone_named
 
@@ -22,7 +24,8 @@ DigestKey = tuple[RecipientKey, str]
 """The recipient and the pace."""
 
 BURST_SECONDS = 600.0
-"""In this time a user gets at most MAIL_BURST single mails; further events go to a digest."""
+"""In this time a user gets at most MAIL_BURST single mails; further events go to a digest. Urgent
+events do not count."""
 BATCH_SIZE = 1000
 
 
@@ -43,7 +46,7 @@ def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
     for recipient in new:
         if recipient.pace != Pace.INSTANT:
             later.append(recipient)
-        elif recipient.user_id is None:
+        elif recipient.user_id is None or recipient.urgent:
             at_once.append(recipient)
         elif allowed[recipient.key] > 0:
             allowed[recipient.key] -= 1
@@ -61,9 +64,23 @@ def collected(event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
     return {(event, RecipientKey(user, group)) for event, user, group in rows}
 
 
+def sent(event_id: int, keys: Collection[RecipientKey]) -> Iterator[Sent]:
+    """Yield the digests of these recipients that have the event."""
+    owner = Q(digest__user__in=[key.user_id for key in keys if key.user_id]) | Q(
+        digest__group__in=[key.group_id for key in keys if key.group_id]
+    )
+    for item in DigestItem.objects.filter(owner, event=event_id).select_related("digest"):
+        digest, how = item.digest, f"in the {item.digest.pace} digest"
+        yield Sent(
+            "sent" if digest.sent_at else "waiting", how, digest.sent_at or digest.window_end
+        )
+
+
 def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]:
-    """Return by user the number of these mails that may be sent at once. Groups have no limit."""
-    at_once = [row for row in recipients if row.user_id is not None and row.pace == Pace.INSTANT]
+    """Return by user the number of these mails that may be sent at once. Groups and urgent events
+    have no limit."""
+    limited = [row for row in recipients if row.user_id is not None and not row.urgent]
+    at_once = [row for row in limited if row.pace == Pace.INSTANT]
     counts = Counter(f"mail:{row.key}" for row in at_once)
     allowed = rate_limit.take_from_window(counts, settings.MAIL_BURST, BURST_SECONDS)
     return {row.key: allowed[f"mail:{row.key}"] for row in at_once}

@@ -21,7 +21,7 @@ from tailrace.subscriptions.models import Device
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient, address_id
-from tailrace.subscriptions.types.subscribable import thread_of
+from tailrace.subscriptions.types.subscribable import is_urgent, thread_of
 
 TTL = 86_400
 """Seconds that a push service keeps a message for a browser that is offline."""
@@ -104,7 +104,7 @@ def _request(recipient: Deliverable, device: Device, token: str) -> Request:
         "content-type": "application/octet-stream",
         "ttl": str(TTL),
         "topic": topic,
-        "urgency": "normal",
+        "urgency": "high" if is_urgent(recipient.event.event_type) else "normal",
     }
     message = _message(recipient.event, topic)
     return Request(device.url, headers, devices.encrypt(device, message))

@@ -16,6 +16,7 @@ from tailrace.subscriptions.models import Preferences
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 from tailrace.subscriptions.types.channel import NewDelivery
 from tailrace.subscriptions.types.recipient import Recipient
+from tailrace.subscriptions.types.subscribable import is_urgent
 
 LANE = "service"
 """The only lane: there is one SMS service, and its waiting jobs are released together."""
@@ -88,17 +89,22 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
     )
     phones = dict(preferences.values_list("user_id", "phone"))
     # A job is counted only when it is claimed for the first time.
-    may_send = limits.within_a_day(
-        (recipient.user_id, phones.get(recipient.user_id, ""))
+    texts = {
+        recipient.job: limits.Text(
+            recipient.user_id,
+            phones.get(recipient.user_id, ""),
+            is_urgent(recipient.event.event_type),
+        )
         for recipient in recipients
         if recipient.job.claim_no == 1
-    )
+    }
+    may_send = limits.within_a_day(texts.values())
     for recipient in recipients:
         if not settings.SMS_URL:
             recipient.job.outcome = Cancel("text messages are not set up: SMS_URL")
         elif not (phone := phones.get(recipient.user_id, "")):
             recipient.job.skip("the recipient no longer has a confirmed phone number")
-        elif recipient.job.claim_no == 1 and not may_send(recipient.user_id, phone):
+        elif recipient.job in texts and not may_send(texts[recipient.job]):
             recipient.job.skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         else:
             yield recipient, phone

@@ -127,14 +127,15 @@ def _new_code(job: ClaimedJob) -> Request:
         row = PhoneCode.objects.select_for_update().filter(user=job.payload.user).first()
         if row is None:
             raise Skip("the number was confirmed, or the user was deleted")
-        if not limits.within_a_day([(row.user_id, row.phone)])(row.user_id, row.phone):
+        text = limits.Text(row.user_id, row.phone)
+        if not limits.within_a_day([text])(text):
             raise Skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
         code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         row.code_hash, row.tries, row.try_after = _hash(row.user_id, row.phone, code), 0, None
         row.expires_at = database_now() + LIFETIME
         row.save()
-    text = f"{code} is your code for Tailrace. Do not share it."
-    return service.text_request(row.phone, text, f"code_{job.id}_{job.claim_no}")
+    body = f"{code} is your code for Tailrace. Do not share it."
+    return service.text_request(row.phone, body, f"code_{job.id}_{job.claim_no}")
 
 
 def _hash(user: int, phone: str, code: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
@@ -13,16 +14,31 @@ CODES_PER_DAY = 5
 """The maximum number of confirmation codes per user and per number per day."""
 
 
-def within_a_day(texts: Iterable[tuple[int, str]]) -> Callable[[int, str], bool]:
-    """Reserve these texts (a user's id and a number) in one statement; an empty number is ignored.
+class Text(NamedTuple):
+    """A text to a user's number."""
 
-    Return a function that returns whether a text to a user and number may be sent, and counts it.
+    user: int
+    phone: str
+    urgent: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the counters."""
+        suffix = ":urgent" if self.urgent else ""
+        return [f"{name}{suffix}" for name in _names(self.user, self.phone)]
+
+
+def within_a_day(texts: Iterable[Text]) -> Callable[[Text], bool]:
+    """Reserve these texts in one statement; an empty number is ignored.
+
+    Return a function that returns whether a text may be sent, and counts it. Urgent texts have a
+    limit of their own, so that no other text uses it up.
     """
-    counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
+    counts = Counter(name for text in texts if text.phone for name in text.names)
     left = take_from_window(counts, settings.SMS_PER_DAY, DAY_SECONDS)
 
-    def take(user: int, phone: str) -> bool:
-        names = _names(user, phone)
+    def take(text: Text) -> bool:
+        names = text.names
         if not all(left.get(name, 0) > 0 for name in names):
             return False
         for name in names:

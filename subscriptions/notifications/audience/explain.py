@@ -1,21 +1,25 @@
 """Explain to a user, channel by channel, why they were notified of an event, or why not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 
 from tailrace.db.query import query
+from tailrace.events.catalog.topics import EVERYTHING
 from tailrace.events.publish import Recorded
+from tailrace.events.types import EventType
 from tailrace.subscriptions.notifications.audience import sql
 from tailrace.subscriptions.notifications.audience.facts import facts_of
-from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.notifications.audience.sent import sent_by_channel
+from tailrace.subscriptions.types.channel import Sent, all_channels
 from tailrace.subscriptions.types.roles import role_words
-from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.subscriptions.types.subscribable import is_urgent, offered_channels, receiver_roles
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether a user is notified of one event by one channel, and why."""
+    """Whether a user would be notified of one event by one channel now, and why; and what was
+    sent."""
 
     channel: str
     notified: bool
@@ -26,6 +30,13 @@ class Explanation:
     """The deciding subscription."""
     group: str = ""
     """The group that is notified instead of the user."""
+    record: Sent | None = None
+    """What was recorded when the event was sent."""
+
+    @property
+    def sent(self) -> str:
+        """The state of the record; an empty string if there is none."""
+        return self.record.state if self.record else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +81,28 @@ class _Case:
         pace = f", {self.pace}" if self.pace not in (None, "instant") else ""
         return f"{owners[self.owner or 0]}: {self.state} for {topic}{pattern}{pace}"
 
+    def urgency(self, event_type: type[EventType]) -> str:
+        """Return how an urgent event is sent; an empty string if it is sent as others."""
+        is_chosen = self.owner == 0 and self.topic != EVERYTHING
+        if not is_urgent(event_type) or (is_chosen and self.pace != "instant"):
+            return ""
+        digest = (
+            f", not {self.pace}, since nobody chose that for it" if self.pace != "instant" else ""
+        )
+        return f"; urgent: sent at once{digest}, and no limit of messages applies"
+
 
 def explain(event: Recorded, user: User) -> list[Explanation]:
-    """Return an explanation for each channel, by the current roles, subscriptions and blocks."""
+    """Return an explanation for each channel: by the current roles, subscriptions and blocks, and
+    what was sent, as it was recorded."""
     facts = facts_of([event])
     rows = query(sql.explanation(), user=user.pk, **facts.params()) if facts.receiver else []
-    cases = [_Case(*row) for row in rows]
-    return [
+    cases, records = [_Case(*row) for row in rows], sent_by_channel(event.id, user)
+    explanations = (
         _explanation(key, event, user, [case for case in cases if case.channel == key])
         for key in all_channels()
-    ]
+    )
+    return [replace(each, record=records.get(each.channel)) for each in explanations]
 
 
 def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> Explanation:
@@ -96,7 +119,7 @@ def _explanation(key: str, event: Recorded, user: User, cases: list[_Case]) -> E
         return no(f"{user.username} has none of the roles: {roles}")
     case = next((case for case in cases if case.is_notified), None)
     if notified := case is not None:
-        why, group = f"{case.row_words} ({case.role_words})", ""
+        why, group = f"{case.row_words} ({case.role_words}){case.urgency(event_type)}", ""
     else:
         case = next((case for case in cases if case.group_notified), cases[0])
         why = "; ".join(dict.fromkeys(_exclusion_reason(each, event, user) for each in cases))

@@ -2,13 +2,16 @@
 the roles' own queries, then one statement (see sql.py) for any number of events."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tailrace.db.query import query
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
+from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.notifications.audience import sql
 from tailrace.subscriptions.notifications.audience.facts import facts_of
 from tailrace.subscriptions.types.recipient import Recipient
+from tailrace.subscriptions.types.subscribable import is_urgent
 
 
 def audiences(
@@ -22,10 +25,19 @@ def audiences(
     `restricted` is the result of `readers_of`, if it was called. With `only_login`, the only
     recipients are this user and groups.
     """
+    events = list(events)
     facts = facts_of(events, restricted=restricted, only_login=only_login)
     if not facts.receiver:
         return []
-    return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
+    urgent = {event.id for event in events if is_urgent(event.event_type)}
+    recipients = (Recipient(*row) for row in query(sql.recipients(), **facts.params()))
+    return [_urgent(each) if each.event_id in urgent else each for each in recipients]
+
+
+def _urgent(recipient: Recipient) -> Recipient:
+    """Return the recipient of an urgent event, which waits only for a digest that they chose."""
+    pace = recipient.pace if recipient.is_chosen else EventSubscription.Pace.INSTANT.value
+    return replace(recipient, pace=pace, urgent=True)
 
 
 def events_of_subscription(

@@ -13,6 +13,7 @@
 
 from functools import cache
 
+from tailrace.events.catalog.topics import EVERYTHING
 from tailrace.subscriptions.notifications.audience.facts import COLUMNS
 from tailrace.subscriptions.types.channel import all_channels
 
@@ -164,7 +165,8 @@ def recipients() -> str:
     """Return the statement for the recipients, with the fields of Recipient as columns."""
     return f"""{_notified()}
 SELECT DISTINCT ON (event, channel, user_id, group_id)
-  event, channel, user_id, group_id, role, pace, subscription_id
+  event, channel, user_id, group_id, role, pace, subscription_id,
+  topic <> '{EVERYTHING}' AND owner = CASE WHEN user_id IS NULL THEN 1 ELSE 0 END
 FROM notified ORDER BY event, channel, user_id, group_id, rank
 """
 

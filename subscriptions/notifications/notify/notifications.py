@@ -1,14 +1,15 @@
 """Write the notifications of recipients, and enqueue the jobs that deliver them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from django.db import transaction
 
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.channel import NewDelivery, all_channels
 from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 BATCH_SIZE = 1000
@@ -50,8 +51,10 @@ def _enqueue_deliveries(recipients: Sequence[Recipient]) -> None:
     ordered = sorted(recipients, key=lambda row: (row.channel, row.event_id, str(row.key)))
     for key, rows in groupby(ordered, key=lambda row: row.channel):
         channel = all_channels()[key]
-        jobs = [
-            {"event_id": new.recipient.event_id, "routing_key": new.routing_key, "lane": new.lane}
-            for new in channel.deliveries(rows)
-        ]
-        enqueue_many(channel.name, jobs)
+        enqueue_many(channel.name, map(_job, channel.deliveries(rows)))
+
+
+def _job(new: NewDelivery) -> Mapping[str, Any]:
+    job: dict[str, Any] = {"event_id": new.recipient.event_id, "routing_key": new.routing_key}
+    first = {"priority": 0} if new.recipient.urgent else {}
+    return job | {"lane": new.lane} | first
