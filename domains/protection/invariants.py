@@ -1,4 +1,4 @@
-"""The invariants of alerts, watched values, removal requests and stored files, and their repairs."""
+"""The invariants of alerts, watched values, removal requests and files, and their repairs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
