@@ -16,7 +16,7 @@ from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Attempt, Job
 from tests import forks
 from tests.kit import PATIENCE, empty_broker, wait_until, worker
-from tests.sandbox.handlers import Other, Poison, Working
+from tests.sandbox.handlers import Batch, Other, Poison, Working
 from tests.sandbox.models import Effect
 from tests.servers.relay import relay
 
@@ -60,6 +60,25 @@ def test_one_queue_alone_is_served_by_name(process_env, log) -> None:
             if type(handler).__module__.startswith(places) and "@" not in name
         }
         assert names <= set(tasks)
+
+
+def test_a_job_that_hangs_in_a_batch_is_found_by_two_processes(process_env, log, tmp_path) -> None:
+    """Only its own call counts: its batch, and the parts of it that were cut, do not."""
+    payloads = [{"payload": {}}] * 10
+    payloads[6] = {"payload": {"do": "wait", "note": str(tmp_path / "never")}}
+    enqueue_many(Batch, payloads)
+    bad = sorted(Job.objects.values_list("id", flat=True))[6]
+    env = process_env | {"JOBS_TIME_LIMIT": "2"}
+    with worker(env, ["test.batch"], log=log, concurrency=2):
+        wait_until(lambda: settled("completed", "pending", handler="test.batch") and _tried(bad))
+    sound = Job.objects.exclude(pk=bad)
+    assert set(sound.values_list("state", "attempt")) == {("completed", 1)}
+    tries = Attempt.objects.values_list("job_id", "outcome", "message")
+    assert list(tries) == [(bad, "retried", "took longer than its time limit of 2 s")]
+
+
+def _tried(bad: int) -> bool:
+    return Attempt.objects.filter(job=bad).exists()
 
 
 def test_two_workers_share_a_backlog_and_do_each_job_once(process_env, log, tmp_path) -> None:
