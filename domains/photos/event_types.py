@@ -57,6 +57,26 @@ class Uploaded(PhotosEvent):
         return readers_of_uploads(events)
 
 
+class Deleted(PhotosEvent):
+    """Photo deleted"""
+
+    name = "photos.deleted"
+    subject_from = ("photo", "photo")
+
+    class Payload(BaseModel):
+        """The photo's id. If the photo was sent to Kafka, also its storage key, until consumers are
+        told that it is deleted."""
+
+        model_config = ConfigDict(extra="forbid")
+        photo: int
+        storage_key: str | None = None
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return the users who may see all photos."""
+        return readers_of_uploads(events)
+
+
 class UnplacedPhoto(BaseModel):
     """A photo without a location, and the time when it was taken."""
 

@@ -1,11 +1,23 @@
-"""Publish uploads and gatherings to Kafka."""
+"""Publish uploads, deletions and gatherings to Kafka."""
 
 from collections.abc import Iterator, Sequence
 
-from tailrace.domains.photos.event_types import GatheringEvent, Uploaded
+from tailrace.domains.photos.event_types import (
+    Deleted,
+    GatheringDissolved,
+    GatheringEvent,
+    Uploaded,
+)
 from tailrace.domains.photos.exchange.kafka.message import Message
 from tailrace.domains.photos.exchange.kafka.publisher import KafkaPublisher
+from tailrace.domains.photos.uploads.deletion.announce import (
+    UPLOADS_QUEUE,
+    being_sent,
+    forget_keys,
+)
 from tailrace.events.publish import Recorded
+from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import ClaimedJob
 
 
@@ -13,7 +25,7 @@ class KafkaUploads(KafkaPublisher):
     """Publish each uploaded photo, with its exact location, to PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by
     its storage key."""
 
-    name = "photos.kafka_uploads"
+    name = UPLOADS_QUEUE
     on = [Uploaded]
     takes_hidden = True
     topic_setting = "PHOTOS_KAFKA_UPLOADS_TOPIC"
@@ -28,12 +40,45 @@ class KafkaUploads(KafkaPublisher):
                 yield job, message
 
 
+class KafkaDeletions(KafkaPublisher):
+    """Publish each deleted photo to PHOTOS_KAFKA_UPLOADS_TOPIC, if it was published there, as a
+    message without a value, keyed by its storage key. Then the storage key is forgotten."""
+
+    name = "photos.kafka_deletions"
+    on = [Deleted]
+    takes_hidden = True
+    topic_setting = "PHOTOS_KAFKA_UPLOADS_TOPIC"
+    key_field = "storage_key"
+
+    def wants(self, event: Recorded) -> bool:
+        return super().wants(event) and event.payload.storage_key is not None
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
+        """Let the jobs wait whose photos are being sent, so that the deletion comes after them."""
+        sending = being_sent([job.event.payload.photo for job in jobs if job.event])
+        for job, message in super().prepare(jobs):
+            payload = job.event.payload if job.event else None
+            if payload is None or payload.storage_key is None:
+                job.skip("its message was sent")
+            elif payload.photo in sending:
+                job.snooze("the photo itself is being sent", seconds=1)
+            else:
+                yield job, message
+
+    def message(self, event: Recorded) -> Message:
+        return Message.of_deletion(event, self.topic(), self.key(event))
+
+    def finish(self, deliveries: Sequence[Delivery[Message]]) -> None:
+        sent = [each.job for each in deliveries if each.result.status is DeliveryStatus.SENT]
+        forget_keys([job.event.payload.photo for job in sent if job.event])
+
+
 class KafkaUpdates(KafkaPublisher):
     """Publish the events of gatherings to PHOTOS_KAFKA_UPDATES_TOPIC, keyed by the gathering, which
     is also the lane: a message is sent only after the previous one was acknowledged."""
 
     name = "photos.kafka_updates"
-    on = [GatheringEvent]
+    on = [GatheringEvent, GatheringDissolved]
     ordered = True
     topic_setting = "PHOTOS_KAFKA_UPDATES_TOPIC"
     key_field = "gathering"

@@ -13,6 +13,7 @@ from tailrace.jobs.models import Job
 
 UPLOADS, UPDATES, DLQ, INLET = "photo-uploads", "event-updates", "photo-dlq", "photos-in"
 UPLOADS_QUEUE, UPDATES_QUEUE = "photos.kafka_uploads", "photos.kafka_updates"
+DELETIONS_QUEUE = "photos.kafka_deletions"
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
 

@@ -7,15 +7,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.contrib.auth.models import User
 
 from tailrace.domains.photos.exchange.kafka import producer as producers
 from tailrace.domains.photos.exchange.kafka.message import Message
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
+from tailrace.events.publish import NewEvent, publish
 from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.models import Attempt, Breaker
 from tailrace.jobs.operations.replay import replay
 from tests.kit import at_once, claimed, run_and_settle, wait_until, worker
 from tests.photos.kafka.kit import (
+    DELETIONS_QUEUE,
     UPDATES,
     UPDATES_QUEUE,
     UPLOADS,
@@ -27,6 +32,7 @@ from tests.photos.kafka.kit import (
     photos,
     states,
 )
+from tests.security.remains import rows_with
 from tests.servers import kafka
 
 pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
@@ -76,6 +82,73 @@ def test_an_upload_is_published_once_with_event_headers(
     }
     assert job.state == "completed"
     assert job.result == {"partition": message.partition(), "offset": message.offset()}
+
+
+def delete(*photos: Photo) -> None:
+    """Delete these photos as their owner does."""
+    ids = [each.pk for each in photos]
+    owner = User.objects.get_or_create(username="ann")[0]
+    Photo.objects.filter(pk__in=ids).update(user=owner)
+    assert delete_photos(ids, owner.pk) == ids
+
+
+def test_a_deletion_is_published_without_a_value_and_forgotten(
+    cluster: kafka.Cluster, run_jobs: Callable
+) -> None:
+    stored = photo(7)
+    run_jobs(UPLOADS_QUEUE)
+    delete(stored)
+    assert rows_with("p/7.jpg"), "the key of the message"
+    run_jobs(DELETIONS_QUEUE)
+    assert states(DELETIONS_QUEUE) == ["completed"]
+    upload, deletion = cluster.messages(UPLOADS)
+    assert (deletion.key(), deletion.value()) == (upload.key(), None)
+    assert deletion.partition() == upload.partition()
+    assert headers(deletion)["event-type"] == "photos.deleted"
+    assert headers(deletion)["event-subject"] == f"photo/{stored.pk}"
+    assert rows_with("p/7.jpg") == []
+    replay([job.id for job in jobs(DELETIONS_QUEUE)])
+    run_jobs(DELETIONS_QUEUE)
+    assert len(cluster.messages(UPLOADS)) == 2
+
+
+def test_a_photo_that_was_not_sent_is_not_sent_as_deleted(
+    cluster: kafka.Cluster, run_jobs: Callable
+) -> None:
+    delete(photo(7))
+    run_jobs(UPLOADS_QUEUE, DELETIONS_QUEUE)
+    assert states(DELETIONS_QUEUE) == []
+    assert rows_with("p/7.jpg") == []
+    assert cluster.messages(UPLOADS) == []
+
+
+def test_a_deletion_waits_while_its_photo_is_being_sent(
+    cluster: kafka.Cluster, run_jobs: Callable, clock
+) -> None:
+    stored = photo(7)
+    sending = claimed(UPLOADS_QUEUE)
+    delete(stored)
+    run_jobs(DELETIONS_QUEUE)
+    [job] = jobs(DELETIONS_QUEUE)
+    assert (job.state, job.attempt) == ("pending", 0)
+    run_and_settle(sending)
+    clock.step(2)
+    run_jobs(DELETIONS_QUEUE)
+    assert states(DELETIONS_QUEUE) == ["completed"]
+    assert cluster.messages(UPLOADS)[-1].value() is None
+
+
+def test_a_dissolved_gathering_is_published_behind_its_start(
+    cluster: kafka.Cluster, run_jobs: Callable
+) -> None:
+    gathered(1)
+    publish(NewEvent("photos.gathering_dissolved", {"gathering": 1}))
+    while run_jobs(UPDATES_QUEUE):
+        pass
+    messages = cluster.messages(UPDATES)
+    types = [headers(message)["event-type"] for message in messages]
+    assert types == ["photos.gathering_started", "photos.gathering_dissolved"]
+    assert json.loads(messages[1].value()) == {"gathering": 1}
 
 
 def test_message_order_holds_with_several_workers(

@@ -20,6 +20,14 @@ class Message:
     headers: list[Header]
 
     @classmethod
+    def of_deletion(cls, event: Recorded, topic: str, key: str) -> Self:
+        """Return a message without a value: in a compacted topic it replaces earlier messages with
+        this key."""
+        message = cls.of(event, topic, key)
+        headers = [header for header in message.headers if header[0] != "content-type"]
+        return cls(topic, message.key, None, headers)
+
+    @classmethod
     def of(cls, event: Recorded, topic: str, key: str) -> Self:
         """Return the message of an event: its payload as JSON, its other fields as headers. A
         message that is sent again has the same `event-id`."""

@@ -55,7 +55,10 @@ class KafkaPublisher(DestinationHandler[Message]):
             elif job.event is None:
                 job.fail("its event was deleted")
             else:
-                yield job, Message.of(job.event, self.topic(), self.key(job.event))
+                yield job, self.message(job.event)
+
+    def message(self, event: Recorded) -> Message:
+        return Message.of(event, self.topic(), self.key(event))
 
     async def send(self, message: Message) -> DeliveryResult:
         return await self._produced(message)

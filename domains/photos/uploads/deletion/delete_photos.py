@@ -1,7 +1,8 @@
 """Delete photos: their rows, files and jobs, their data in events, and their part in gatherings.
 
-    lock the cells ──► lock the gatherings ──► cancel jobs, erase events ──► delete the rows
-      ──► compute the gatherings' figures again ──► (after the commit) delete the files
+    lock the cells ──► lock the gatherings ──► cancel jobs, erase events ──► publish the deletion
+      ──► delete the rows ──► compute the gatherings' figures again
+      ──► (after the commit) delete the files
 
 All steps but the last share one transaction. FileDeletion rows and jobs delete the files.
 """
@@ -18,6 +19,7 @@ from tailrace.domains.photos.event_types import PlacesRequested
 from tailrace.domains.photos.models import Photo, Upload
 from tailrace.domains.photos.uploads.create_photo import SOURCE, source_id
 from tailrace.domains.photos.uploads.deletion import files
+from tailrace.domains.photos.uploads.deletion.announce import publish_deleted
 from tailrace.events.models import Event
 from tailrace.events.privacy.erase import erase
 from tailrace.jobs.operations.cancel import cancel
@@ -43,6 +45,7 @@ def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
         files.delete_after_commit(photos.values())
         events = erase(SOURCE, [source_id(id) for id in deleted], keep=["photo"])
         _cancel_jobs(deleted, events)
+        publish_deleted(photos, events)
         Photo.objects.filter(pk__in=deleted).delete()
         inconsistent.repair_gatherings(sorted(gatherings))
     return deleted
