@@ -24,7 +24,8 @@ Fault = Callable[[Connection, Response], None]
 class TestBackend(SampleBackend):
     """`faults`: what goes wrong with the next reads of the log, one each.
 
-    `broken`: patterns of paths that are answered with status 500.
+    `broken`: patterns of paths that are answered with status 500; `cut_paths`: of paths whose
+    answers are cut in the middle.
     """
 
     __test__ = False
@@ -34,6 +35,7 @@ class TestBackend(SampleBackend):
         self.faults: deque[Fault] = deque()
         self.requests: list[Request] = []
         self.broken: set[str] = set()
+        self.cut_paths: set[str] = set()
 
     @property
     def reads(self) -> list[dict[str, str]]:
@@ -55,6 +57,8 @@ class TestBackend(SampleBackend):
     def write(self, connection: Connection, response: Response) -> None:
         if self.faults and connection.path.startswith("/lastnotifications"):
             self.faults.popleft()(connection, response)
+        elif any(re.search(pattern, connection.path) for pattern in self.cut_paths):
+            cut(connection, response)
         else:
             connection.write(response)
 

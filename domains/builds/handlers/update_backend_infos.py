@@ -60,8 +60,10 @@ class UpdateBackendInfos(Handler):
     quiet = True
     on = [Commit, ServiceSuccess, ServiceFail, *METADATA_CHANGES]
     Payload = PackageRefresh
-    max_attempts = 20
-    backoff = Backoff(15, 60, 300)
+    # Notifications wait for the refresh. The circuit breaker keeps requests from a backend that is
+    # down, so the waits are short; all attempts together take an hour and a half.
+    max_attempts = 100
+    backoff = Backoff(15, 60)
     delay = 3
     ordered = True
     time_limit = 180

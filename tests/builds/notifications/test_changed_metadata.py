@@ -299,3 +299,20 @@ def test_many_changes_are_read_at_once(known: Build) -> None:
     assert not UnreadChange.objects.exists()
     paths = [request.path for request in known.backend.requests[before:] if request.method == "GET"]
     assert paths.count("/source/home:alice/_meta") == 1
+
+
+def test_notifications_follow_soon_after_answers_that_were_cut(build: Build) -> None:
+    """Six minutes passed: the third failure of a refresh made it wait for five."""
+    build.put("home:alice", people="alice:maintainer")
+    build.put("home:alice", "hello")
+    build.backend.cut_paths.add("_meta")
+    build.fail()
+    build.poll()
+    for _ in range(12):
+        build.wait(rounds=1)
+    assert build.job().state == "pending"
+    build.backend.cut_paths.clear()
+    for _ in range(18):
+        build.wait(rounds=1)
+    assert build.job().state == "completed"
+    assert build.notified() == "alice"
