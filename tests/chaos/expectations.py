@@ -48,7 +48,8 @@ def naps(result: Result, deployment: Deployment, began: datetime, happened: list
 
 
 def nothing_charged(result: Result, deployment: Deployment, began: datetime) -> None:
-    """No job waited for the end of its lease, or was charged for the end of its worker."""
+    """No job waited for the end of its lease, or was charged for the end of its worker; no effect
+    happened twice."""
     with deployment.engines.connect() as database:
         lost = database.execute(
             "SELECT j.handler, count(*) FROM tailrace_jobs_attempt a"
@@ -61,6 +62,7 @@ def nothing_charged(result: Result, deployment: Deployment, began: datetime) -> 
             " AND handler <> 'chaos.flaky' AND handler LIKE 'chaos.%%' GROUP BY 1",
             [began],
         ).fetchall()
+    result.expect(not result.doubled, f"{result.doubled} effects happened twice")
     result.expect(not lost, f"claims were lost: {lost}")
     result.expect(not charged, f"jobs were charged more than one attempt: {charged}")
 

@@ -7,14 +7,23 @@ from tests.chaos import expectations
 from tests.chaos.cells import CELLS, FaultUnavailable, Site
 from tests.chaos.deployment import TAILRACE, Deployment, wait_until
 from tests.chaos.load import RATE, Load, load
-from tests.chaos.verify import Result, Times, effects, verify
+from tests.chaos.verify import (
+    BACK_SECONDS,
+    WINDOW,
+    Result,
+    Times,
+    effects,
+    recovered_after,
+    verify,
+)
 
 BEFORE = 5.0
 """Seconds of work before the faults, which later work is compared with."""
 WEB_SECONDS = 60.0
 """Seconds that the web server may take to answer again after the last fault."""
 AFTER = 5.0
-"""Seconds of work after the faults, from when the web server answers."""
+"""Seconds of work after the faults, from when the web server answers; more until throughput is
+back."""
 SETTLED = 120.0
 """Seconds that all may take to be done after the last fault: a handler that met it may have failed,
 and the first backoff of some is a minute."""
@@ -49,6 +58,8 @@ def run(
         except TimeoutError as error:
             failed = failed or str(error)
         time.sleep(AFTER * max(scale, 0.5))
+        while scale >= 1 and not failed and _is_slow(deployment, times):
+            time.sleep(1)
     with site.until_settled:
         late = _wait(deployment, clients, times, settled)
     times.settled, ended = time.monotonic(), datetime.now(UTC)
@@ -71,6 +82,14 @@ def run(
             expectations.nothing_charged(result, deployment, started)
         result.expect(chosen.crashes or not result.crashed, f"ended: {result.crashed}")
     return result
+
+
+def _is_slow(deployment: Deployment, times: Times) -> bool:
+    """Whether throughput is not back yet, and may still be in time. Processes that a cell starts at
+    its end take as much CPU in their first seconds as all other work."""
+    now = time.monotonic()
+    in_time = now < times.fault_ended + BACK_SECONDS + WINDOW
+    return in_time and recovered_after(effects(deployment), times, now) is None
 
 
 def _wait(deployment: Deployment, clients: Load, times: Times, seconds: float) -> str:

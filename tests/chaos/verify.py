@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from bisect import bisect
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ WINDOW = 5.0
 """Seconds over which throughput is taken."""
 BACK = 0.95
 """Of the throughput before the fault, to be reached again."""
+BACK_SECONDS = 30.0
+"""Seconds after the fault in which it is to be reached."""
 
 
 @dataclass
@@ -290,15 +293,25 @@ def _builds(result: Result, deployment: Deployment, load: Load) -> None:
 
 def _speed(result: Result, happened: list[Effect], times: Times) -> None:
     """Measure how soon throughput recovered, and when all was settled."""
-    at = sorted(effect.at for effect in happened)
-    before = sum(times.began <= moment < times.fault_began for moment in at)
-    rate = before / (times.fault_began - times.began)
     result.settled_after = times.settled - times.fault_ended
-    step = 0
-    while times.fault_ended + step / 2 + WINDOW <= times.settled and result.recovered_after is None:
-        start = times.fault_ended + step / 2
-        if sum(start <= moment < start + WINDOW for moment in at) >= BACK * rate * WINDOW:
-            result.recovered_after = step / 2
-        step += 1
-    if result.recovered_after is None or result.recovered_after > 30:
+    result.recovered_after = recovered_after(happened, times, times.settled)
+    if result.recovered_after is None or result.recovered_after > BACK_SECONDS:
+        rate = _rate_before(happened, times)
         result.slow = f"throughput was not back at {BACK:.0%} of {rate:.0f}/s within 30 s"
+
+
+def recovered_after(happened: list[Effect], times: Times, until: float) -> float | None:
+    """Return how many seconds after the faults WINDOW began, before `until`, in which throughput
+    was BACK; None: it is not yet."""
+    enough = BACK * _rate_before(happened, times) * WINDOW
+    at = sorted(effect.at for effect in happened)
+    for step in range(max(int(2 * (until - times.fault_ended - WINDOW)) + 1, 0)):
+        start = times.fault_ended + step / 2
+        if bisect(at, start + WINDOW) - bisect(at, start) >= enough:
+            return step / 2
+    return None
+
+
+def _rate_before(happened: list[Effect], times: Times) -> float:
+    before = sum(times.began <= effect.at < times.fault_began for effect in happened)
+    return before / (times.fault_began - times.began)
