@@ -120,7 +120,7 @@ def begin_shutdown(**kwargs: Any) -> None:
     shutdown.begin()
 
 
-class TellChildren(bootsteps.StartStopStep):  # type: ignore[misc]
+class TellChildren(bootsteps.StartStopStep):
     """Begins the shutdown of a worker that ends without a signal, by `celery control shutdown`."""
 
     def close(self, parent: Any) -> None:

@@ -55,8 +55,7 @@ class HeldClaim:
     def take_waiting(self) -> list[ClaimedJob]:
         """Remove the jobs whose call has not begun from the claim, and return them."""
         with self._lock:
-            waiting = list(self._waiting)
-            self._waiting.clear()
+            waiting, self._waiting = list(self._waiting), deque()
             return waiting
 
     def running(self) -> Sequence[ClaimedJob]:
@@ -73,7 +72,6 @@ class EndedJobs:
         self._settling = threading.Lock()
         self._lock = threading.Lock()
         self._ended: list[Verdict] = []
-        self._being_settled: list[Verdict] = []
         self._settled: list[tuple[Verdict, str]] = []
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
@@ -90,10 +88,9 @@ class EndedJobs:
             return settled
 
     def unsettled(self) -> list[Verdict]:
-        """Return the verdicts on ended jobs that are not settled yet, also if a thread settles them
-        now or waits before it tries again. To settle them twice is harmless."""
+        """Return the verdicts that are not settled, also those that a thread tries to settle."""
         with self._lock:
-            return self._being_settled + self._ended
+            return list(self._ended)
 
     def settle_behind_slow_call(self) -> None:
         """Settle the jobs that ended before the running call, so that they do not run again if it
@@ -108,9 +105,7 @@ class EndedJobs:
 
     def _settle(self, tries: int | None = None) -> None:
         states: dict[int, str] = {}
-        with self._lock:
-            self._being_settled, self._ended = self._ended, []
-            ended = self._being_settled
+        ended = self.unsettled()
         try:
             settle(ended, tries, states)
         except BaseException:
@@ -119,5 +114,5 @@ class EndedJobs:
             raise
         finally:
             with self._lock:
-                self._being_settled = []
+                self._ended = self._ended[len(ended) :]
                 self._settled += [(v, states[v.job.id]) for v in ended if v.job.id in states]
