@@ -35,11 +35,6 @@ def decode(cursor: str, *types: type, parameter: str = "cursor") -> tuple[Any, .
     return tuple(key)
 
 
-def older_than(rows: QuerySet[M], column: str, time: datetime, id: int) -> QuerySet[M]:
-    """Return the rows that follow this key in a list sorted by `column` and id, newest first."""
-    return rows.filter(Q(**{f"{column}__lt": time}) | Q(pk__lt=id), **{f"{column}__lte": time})
-
-
 def page_of_rows(
     rows: QuerySet[M], cursor: str | None, size: int, time_column: str = ""
 ) -> tuple[list[M], str]:
@@ -51,7 +46,8 @@ def page_of_rows(
             time = _EPOCH + timedelta(microseconds=microseconds)
         except OverflowError:
             raise InvalidCursor("cursor") from None
-        rows = older_than(rows, time_column, time, id)
+        not_newer = {f"{time_column}__lte": time}
+        rows = rows.filter(Q(**{f"{time_column}__lt": time}) | Q(pk__lt=id), **not_newer)
     elif cursor is not None:
         rows = rows.filter(pk__lt=decode(cursor, int)[0])
     page = list(rows.order_by(*([f"-{time_column}"] if time_column else []), "-pk")[: size + 1])

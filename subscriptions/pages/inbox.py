@@ -1,9 +1,6 @@
 """The page of a user's inbox: unread items first, then read items."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -15,8 +12,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from tailrace.db.pagination import older_than
-from tailrace.db.times import parse_time
+from tailrace.db.pagination import InvalidCursor, page_of_rows
 from tailrace.subscriptions.channels.web import inbox
 from tailrace.subscriptions.models import InboxItem
 from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events, summarize
@@ -29,45 +25,20 @@ NOT_READABLE = "You may no longer read this event."
 MAX_ID = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The key of the last item of the previous page."""
-
-    unread: bool
-    at: datetime
-    id: int
-
-    @classmethod
-    def of(cls, text: str) -> "Position | None":
-        """Parse the result of `__str__`, or None if it is empty. Raise Http404 if it is invalid."""
-        if not text:
-            return None
-        match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
-        try:
-            position = match and cls(match[1] == "u", parse_time(match[2]), int(match[3]))
-        except ValueError:
-            position = None
-        if position is None or position.id > MAX_ID:
-            raise Http404
-        return position
-
-    def __str__(self) -> str:
-        return f"{'u' if self.unread else 'r'}_{self.at.isoformat()}_{self.id}"
-
-
 @person_page("GET")
 def my_inbox(request: PersonRequest) -> HttpResponse:
     """Show a page of the inboxes of the user and of the user's groups."""
     only = "unread" in request.GET
-    items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
-    rows = items[:PAGE]
-    last = rows[-1] if len(items) > PAGE else None
+    try:
+        rows, older = _page(request.user, only, request.GET.get("after", ""))
+    except InvalidCursor:
+        raise Http404 from None
     unread = inbox.of(request.user).filter(read_at=None).order_by()
     context = {
         "only": only,
         "unread": _unread(unread),
         "items": _items(request.user, rows),
-        "older": last and Position(last.read_at is None, last.arrived_at, last.pk),
+        "older": older,
         "query": "unread=" if only else "",
         "first": "after" not in request.GET,
         # The newest id of all events would reveal events that the user may not read.
@@ -122,23 +93,24 @@ def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
     return answer
 
 
-def _page(user: User, only: bool, after: Position | None) -> Iterator[InboxItem]:
-    """Yield the items of a page, and one more if there is one: unread items, then read items."""
+def _page(user: User, only: bool, after: str) -> tuple[list[InboxItem], str]:
+    """Return a page of the items, unread ones before read ones, and the `after` of the next page:
+    "u" or "r", and a cursor of the unread or of the read items. Raises InvalidCursor."""
+    kind, cursor = after[:1] or "u", after[1:] or None
+    if kind not in "ur":
+        raise InvalidCursor("after")
     rows = inbox.of(user).select_related("group")
-    left = PAGE + 1
-    if after is None or after.unread:
-        unread = list(_after(rows.filter(read_at=None), after)[:left])
-        yield from unread
-        left -= len(unread)
-        after = None
-    if left and not only:
-        yield from _after(rows.exclude(read_at=None), after)[:left]
-
-
-def _after(rows: QuerySet[InboxItem], after: Position | None) -> QuerySet[InboxItem]:
-    if after is None:
-        return rows
-    return older_than(rows, "arrived_at", after.at, after.id)
+    page: list[InboxItem] = []
+    if kind == "u":
+        page, older = page_of_rows(rows.filter(read_at=None), cursor, PAGE, "arrived_at")
+        if older:
+            return page, f"u{older}"
+        cursor = None
+    read = rows.none() if only else rows.exclude(read_at=None)
+    if len(page) == PAGE:
+        return page, "r" if read.exists() else ""
+    rest, older = page_of_rows(read, cursor, PAGE - len(page), "arrived_at")
+    return page + rest, older and f"r{older}"
 
 
 def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
+from tailrace.db.pagination import encode
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
@@ -72,12 +73,22 @@ def test_pages_continue_from_unread_to_read_items(ann: Visitor, monkeypatch, clo
         older = re.search(r'rel="next" href="([^"]+)"', answer.content.decode())
         path = older[1].replace("&amp;", "&") if older else ""
     assert result == expected
-    assert "There are no older" in ann.text(f"{HERE}?after=r_2000-01-01T00:00:00%2B00:00_1")
+    assert "There are no older" in ann.text(f"{HERE}?after=r{encode(0, 1)}")
+
+
+def test_read_items_follow_a_page_that_unread_ones_fill(ann: Visitor, monkeypatch) -> None:
+    monkeypatch.setattr(inbox_page, "PAGE", 2)
+    rows = [_put(ann.user, f"P{number}")[1] for number in range(3)]
+    inbox.mark(ann.user, [rows[0].pk], read=True)
+    assert _shown(ann.get(HERE)) == [str(rows[2].pk), str(rows[1].pk)]
+    assert 'rel="next"' in ann.get(HERE).content.decode()
+    assert _shown(ann.get(HERE, after="r")) == [str(rows[0].pk)]
+    assert 'rel="next"' not in ann.get(f"{HERE}?unread").content.decode()
 
 
 @pytest.mark.parametrize(
     "wrong",
-    ["x", "u_2026_1", "u_2026-01-01T00:00:00_1", "u_2026-01-01T00:00:00Z_99999999999999999999"],
+    ["x", "u_2026_1", f"x{encode(0, 1)}", f"u{encode(1)}", f"r{encode(0, 10**19)}"],
 )
 def test_an_invalid_position_is_not_found(ann: Visitor, wrong: str) -> None:
     assert ann.get(HERE, after=wrong).status_code == 404
