@@ -80,7 +80,7 @@ class Handler(Described):
     ordered: ClassVar[bool] = False
     """Run at most one job per lane at a time, in the order of publishing."""
     time_limit: ClassVar[float | None] = None
-    """Seconds that one call may take. None: JOBS_TIME_LIMIT."""
+    """Seconds that one call may take. None: JOBS_TIME_LIMIT, or JOBS_ASYNC_TIME_LIMIT."""
     worker_queue: ClassVar[str | None] = None
     """The Celery queue whose workers run its jobs. None: a queue of its own, with its name."""
     one_job_per_drain: ClassVar[bool] = False

@@ -30,6 +30,8 @@ class JobsSettings(AppSettings):
     """seconds after which a worker turns to the next queue"""
     JOBS_TIME_LIMIT: int = Field(600, ge=1, le=86_400)
     """seconds that one call of a handler may take"""
+    JOBS_ASYNC_TIME_LIMIT: int = Field(60, ge=1, le=86_400)
+    """seconds that one call of an async handler may take, which mostly waits for the network"""
     SHUTDOWN_TIMEOUT: int = Field(25, ge=1, le=3600)
     """seconds that running calls may still take when their worker shuts down; then they are
     interrupted and their jobs run elsewhere"""

@@ -73,6 +73,7 @@ class ScanHomeTitles(AccountHandler):
 
     name = due.SCAN
     plan_title = "Property records scan"
+    time_limit = 600
 
     class Payload(AccountPayload):
         after: int = 0
@@ -180,6 +181,7 @@ class WatchDeeds(Handler):
     name = "protection.hometitle_monitor"
     schedule = Every(300)
     max_running = 1
+    time_limit = 600
 
     def schedule_keys(self) -> Sequence[str]:
         """Return no key while no source is configured."""

@@ -23,6 +23,7 @@ class DarkwatchScan(AccountHandler):
     """Concurrent scans of one account, so that a large account does not block the others."""
     max_attempts = RUNS
     backoff = BACKOFF
+    time_limit = 600
 
     async def handle(self, job: ClaimedJob) -> Any:
         return await run_scan(job)

@@ -67,6 +67,7 @@ class PullFromSource(Handler):
     on = [SourceRequested]
     ordered = True
     claim_timeout = 120
+    time_limit = 600
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return str(event.payload.source)

@@ -25,7 +25,7 @@ class Call:
         self.is_recorded = is_recorded
         """Whether the begin of the call is recorded in the database, once it has begun."""
         self.handler = job.handler
-        self.time_limit = job.handler.time_limit or conf.JOBS_TIME_LIMIT
+        self.time_limit = job.handler.time_limit or conf.JOBS_ASYNC_TIME_LIMIT
         self.began_at: float | None = None
         """When its coroutine began, by time.monotonic()."""
         self.waits_since: float | None = None

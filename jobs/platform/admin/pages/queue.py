@@ -83,7 +83,9 @@ def _running(job: Job, now: datetime) -> RunningJob:
     if (share := rendering.progress(job)) is not None:
         return RunningJob(job, seconds, share, is_progress=True)
     handler = registry.find(job.handler)
-    limit = (handler and handler.time_limit) or conf.JOBS_TIME_LIMIT
+    is_async = handler is not None and handler.is_async()
+    default = conf.JOBS_ASYNC_TIME_LIMIT if is_async else conf.JOBS_TIME_LIMIT
+    limit = (handler and handler.time_limit) or default
     return RunningJob(job, seconds, int(min(100 * seconds / limit, 100)), is_progress=False)
 
 
