@@ -12,12 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-import structlog
 from celery.signals import worker_process_shutdown
 
 from tailrace.db import connections
-
-log = structlog.get_logger(__name__)
+from tailrace.jobs.runtime import thread_failures
 
 T = TypeVar("T", int, str)
 
@@ -25,8 +23,6 @@ IDLE_SECONDS = 30
 """A thread without requests for this long closes its database connection and ends."""
 FLUSH_SECONDS = 5
 """How long a process waits for its last calls before it ends."""
-ITEMS_LOGGED = 10
-"""Items that are logged when a call failed."""
 
 
 class Coalescer(Generic[T]):
@@ -90,16 +86,16 @@ class Coalescer(Generic[T]):
         return done
 
     def _work(self) -> None:
-        with connections.engine():
-            self._empty(IDLE_SECONDS)
+        with connections.engine():  # nothing else would start the thread again
+            thread_failures.keep_running(self._name, lambda: self._empty(IDLE_SECONDS))
             connections.current().close()
 
     def _empty(self, patience: float) -> None:
         while items := self._take(patience):
             try:
                 self._call(items)
-            except BaseException:  # such as SystemExit: nothing else would start the thread again
-                log.exception(f"{self._name}.failed", items=sorted(items)[:ITEMS_LOGGED])
+            except BaseException as error:  # such as SystemExit
+                thread_failures.record(self._name, error)
             if connections.current().errors_occurred:
                 connections.current().close_if_unusable_or_obsolete()
 

@@ -25,6 +25,7 @@ from tailrace.db.connections import with_reconnect
 from tailrace.db.query import execute
 from tailrace.db.sql.arrays import number_array
 from tailrace.db.sql.plans import probe
+from tailrace.jobs.runtime import thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -197,6 +198,8 @@ def _write_or_log(claims: Mapping[Key, deque[Line]]) -> None:
         _write(claims)
     except (DatabaseError, InterfaceError) as error:  # the lines are lost; the jobs continue
         log.warning("job_log.not_written", jobs=len(claims), error=str(error).strip())
+    except Exception as error:
+        thread_failures.record("job-log", error)
 
 
 _writer = _Writer()

@@ -13,6 +13,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from tailrace.environment.conf import conf
+from tailrace.jobs.runtime import thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -104,7 +105,7 @@ class _Reports:
 
     def _work(self) -> None:
         try:
-            self._empty()
+            thread_failures.keep_running("report", self._empty)
         finally:
             connections.close_all()  # a reporter may have opened some in this thread
 

@@ -17,7 +17,7 @@ Each move has one writer, which is a guarded statement. The paths begin in jobs/
 engine/claiming/take.sql        pending → running
 engine/settling/settle.py       running → any
 engine/waking/dependents.py     waiting → pending, cancelled or skipped
-engine/maintenance/ticking/rescue.py   running → pending or failed, when the lease expired
+engine/maintenance/ticking/rescue.py   running → pending or failed, when its worker is lost
 engine/maintenance/sweeping/missing_handlers.py   pending → failed, when it has no handler
 operations/cancel.py            waiting or pending → cancelled, also when the parent job is gone
 flows/hold.py                   pending → waiting, when the flow is paused

@@ -118,7 +118,8 @@ BUGS = {
             Change(
                 "jobs/engine/maintenance/ticking/rescue.py",
                 "_RESCUE",
-                "WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}",
+                "WHERE j.id = e.id AND j.state = 'running'\n"
+                "    AND (j.lease_until < {clock.NOW} OR starts_with(j.worker, %(process)s))",
                 "WHERE j.id = e.id",
             ),
         ),

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import structlog
+from django.db import DatabaseError, InterfaceError
 
 from tailrace.db import connections
 from tailrace.db.connections import with_reconnect
@@ -13,7 +14,10 @@ from tailrace.jobs.engine.claiming.claim import Batch, claim
 from tailrace.jobs.engine.in_flight.call import Call
 from tailrace.jobs.engine.in_flight.isolation import Isolation
 from tailrace.jobs.engine.in_flight.queue_state import QueueState
+from tailrace.jobs.engine.run.verdict import handed_back
+from tailrace.jobs.engine.settling.settle import settle
 from tailrace.jobs.engine.waking import wake
+from tailrace.jobs.runtime import thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +63,7 @@ class Claims:
             while state.may_have_work and state.free() > 0 and self._may_claim(state):
                 try:
                     self._claim(state, now)
-                except Exception as error:  # a database error; `may_have_work` stays true
+                except Exception as error:  # mostly of the database; `may_have_work` stays true
                     state.retry_at = time.monotonic() + RETRY_SECONDS
                     self._log_error(state, error)
 
@@ -89,7 +93,11 @@ class Claims:
                 state.reset_messages()
 
     def _begin(self, state: QueueState, jobs: Batch, now: float, at_once: bool) -> None:
-        calls = [Call(job, is_recorded=at_once) for job in jobs]
+        try:
+            calls = [Call(job, is_recorded=at_once) for job in jobs]
+        except Exception:  # such as a missing setting
+            settle([handed_back(job) for job in jobs])
+            raise
         state.add(calls, now)
         if jobs and jobs[0].isolate:
             self._isolation.add(calls[0], now)
@@ -149,7 +157,10 @@ class Claims:
         return [at for at in times if at is not None]
 
     def _log_error(self, state: QueueState, error: Exception) -> None:
-        log.warning("in_flight.database", queue=state.handler.name, error=str(error).strip())
+        if isinstance(error, DatabaseError | InterfaceError):
+            log.warning("in_flight.database", queue=state.handler.name, error=str(error).strip())
+        else:
+            thread_failures.record(f"in-flight-engine: {state.handler.name}", error)
         if not connections.timed_out(error):
             connections.current().close()
 

@@ -23,7 +23,7 @@ from tailrace.jobs.engine.leases.lease import SLOW_SECONDS
 from tailrace.jobs.engine.run.failure import interrupted
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.runtime import shutdown
+from tailrace.jobs.runtime import shutdown, thread_failures
 from tailrace.jobs.runtime.report import flush
 
 log = structlog.get_logger(__name__)
@@ -33,8 +33,6 @@ PACE_SECONDS = 0.01
 together."""
 LOOK_SECONDS = 0.25
 """The maximum time between two rounds while there is work: for time limits and shutdowns."""
-RETRY_SECONDS = 0.5
-"""The wait after a round that failed."""
 HELD_SECONDS = 0.5
 """If a handler blocks the event loop for longer, no jobs are claimed."""
 ABANDON_SECONDS = 5.0
@@ -84,16 +82,16 @@ class InFlight:
     # --- the thread ---
 
     def _run(self) -> None:
-        with connections.engine():
-            while not self._is_over():
-                try:
-                    self._receive()
-                    self._round(time.monotonic())
-                except BaseException:  # the thread must not end: the calls in flight need it
-                    log.exception("in_flight.round_failed")
-                    connections.current().close()
-                    time.sleep(RETRY_SECONDS)
-            self._stop()
+        with connections.engine():  # the calls in flight need this thread
+            try:
+                thread_failures.keep_running("in-flight-engine", self._work)
+            finally:
+                self._stop()
+
+    def _work(self) -> None:
+        while not self._is_over():
+            self._receive()
+            self._round(time.monotonic())
 
     def _is_over(self) -> bool:
         if self._end_at is None:
@@ -107,12 +105,12 @@ class InFlight:
     def _stop(self) -> None:
         try:
             self._claims.record(float("inf"))
-        finally:
             connections.current().close()
+        finally:
+            self._finished.set()
             self._watchdog.stop()
             self._leases.stop()
             self._loop.stop()
-            self._finished.set()
 
     def _receive(self) -> None:
         """Wait until there is work to do, then take everything out of the inbox."""

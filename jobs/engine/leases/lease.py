@@ -18,7 +18,7 @@ from tailrace.db import connections
 from tailrace.jobs.engine.leases import give_back
 from tailrace.jobs.engine.leases.held import HeldClaim
 from tailrace.jobs.engine.leases.renew import renew
-from tailrace.jobs.runtime import shutdown
+from tailrace.jobs.runtime import shutdown, thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -76,26 +76,21 @@ class _Watcher:
             self._idle_since = time.monotonic()
 
     def _work(self) -> None:
-        try:
-            self._watch()
-        except BaseException:  # the next claim starts a new thread
-            with self._changed:
-                self._runs = False
-            raise
+        with connections.engine():
+            thread_failures.keep_running("lease", self._watch)
 
     def _watch(self) -> None:
-        with connections.engine():
-            while self._continues():
-                for held, renew_at in self._claims():
-                    try:
-                        self._check(held, renew_at)
-                    except Exception as error:  # usually a database error; check the other claims
-                        log.warning("lease.not_renewed", jobs=len(held.jobs), error=str(error))
-                        connections.current().close()
-                if shutdown.is_stuck():
-                    self._abandon()
-                time.sleep(POLL_SECONDS)
-            connections.current().close()
+        while self._continues():
+            for held, renew_at in self._claims():
+                try:
+                    self._check(held, renew_at)
+                except Exception as error:  # usually a database error; check the other claims
+                    log.warning("lease.not_renewed", jobs=len(held.jobs), error=str(error))
+                    connections.current().close()
+            if shutdown.is_stuck():
+                self._abandon()
+            time.sleep(POLL_SECONDS)
+        connections.current().close()
 
     def _continues(self) -> bool:
         """Whether the thread continues. Without claims it ends after IDLE_SECONDS, or at once if it

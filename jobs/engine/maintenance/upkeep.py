@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import uniform
 from typing import Any
 
 import structlog
 from celery import current_app
 from celery.signals import beat_init, worker_ready, worker_shutdown
-from django.db import OperationalError, connections
+from django.db import InterfaceError, OperationalError, connections
 
 from tailrace.db.connections import ENGINE, timed_out
 from tailrace.db.engine_database import home
@@ -31,6 +32,7 @@ from tailrace.jobs.engine.maintenance.sweeping.sweep import sweep
 from tailrace.jobs.engine.maintenance.ticking.tick import tick
 from tailrace.jobs.engine.maintenance.workers import turns
 from tailrace.jobs.engine.maintenance.workers.heartbeat import Heartbeat
+from tailrace.jobs.runtime import thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +49,8 @@ POSTPONED_SECONDS = 15.0
 """When work at the start is tried again after it was blocked by a lock."""
 REPEAT_SECONDS = 60.0
 """A repeated error is logged again after this time."""
+ALWAYS = "each round"
+"""The name of the work `always` in a record of its failure."""
 TICK_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 PERIOD_SECONDS = 60.0
@@ -64,15 +68,20 @@ class Duty:
     """A piece of upkeep, and the seconds between two turns. Several processes may do it at once."""
 
     name: str
-    interval: float
+    interval: float | Callable[[], float]
+    """A function if it depends on a setting, so that a missing setting fails only this duty."""
     work: Callable[[], Any]
+
+    @property
+    def seconds(self) -> float:
+        return self.interval() if callable(self.interval) else self.interval
 
 
 class UpkeepThread(threading.Thread):
-    """A thread that does its duties when it gets their turns. Database errors do not end it. It has
-    its own connection, which stays open and limits the time of each statement and each wait for a
-    lock. `always` is called before the duties; it returns the seconds until it should be called
-    again."""
+    """A thread that does its duties when it gets their turns. No error ends it, and a duty that
+    fails does not stop the others. It has its own connection, which stays open and limits the time
+    of each statement and each wait for a lock. `always` is called before the duties; it returns the
+    seconds until it should be called again. `at_end` is called when the thread is asked to end."""
 
     def __init__(
         self,
@@ -83,6 +92,7 @@ class UpkeepThread(threading.Thread):
         statement_seconds: float,
         lock_seconds: float,
         always: Callable[[], float] = lambda: LONGEST_WAIT,
+        at_end: Callable[[], Any] = lambda: None,
     ) -> None:
         super().__init__(name=name, daemon=True)
         self.by, self.duties = by, duties
@@ -91,24 +101,22 @@ class UpkeepThread(threading.Thread):
             "lock_timeout": int(lock_seconds * 1000),
             "idle_in_transaction_session_timeout": int(statement_seconds * 1000),
         }
-        self.always = always
+        self.always, self.at_end = always, at_end
         self.at_rest = threading.Lock()
         """Held by the thread while it works."""
         self._stopping = threading.Event()
         self._due = {duty.name: 0.0 for duty in duties}
         self._error, self._logged_at = "", 0.0
+        self._failing: dict[str, float] = {}
+        """Work whose failure is recorded, until it succeeds, and when a failure is recorded again,
+        by time.monotonic()."""
 
     def stop(self) -> None:
         """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
     def run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._work()
-            except BaseException:  # the thread continues after any error
-                log.exception("upkeep.crashed", thread=self.name)
-                self._stopping.wait(RETRY_SECONDS)
+        thread_failures.keep_running(self.name, self._work, self._stopping)
 
     def _work(self) -> None:
         self._own_session()
@@ -117,6 +125,7 @@ class UpkeepThread(threading.Thread):
                 with self.at_rest:
                     pause = self._look()
                 self._stopping.wait(pause)
+            self.at_end()
         finally:
             connections[home()].close()
 
@@ -135,7 +144,9 @@ class UpkeepThread(threading.Thread):
     def _look(self) -> float:
         """Do the duties that are due; return the seconds until the next one is due."""
         try:
-            pause = min(self.always(), *(self._turn(duty) for duty in self.duties))
+            works = {ALWAYS: self._always}
+            works |= {duty.name: partial(self._turn, duty) for duty in self.duties}
+            pause = min(self._guarded(name, work) for name, work in works.items())
         except Exception as error:
             self._failed(error)
             return RETRY_SECONDS * uniform(1, 1 + JITTER)  # noqa: S311
@@ -144,18 +155,51 @@ class UpkeepThread(threading.Thread):
             self._error = ""
         return max(pause, SHORTEST_WAIT)
 
+    def _guarded(self, name: str, work: Callable[[], float]) -> float:
+        """Return the result of `work`. An error is recorded, and the other work is done. If the
+        database does not answer, it is raised: then nothing else can be done, either."""
+        try:
+            return work()
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:
+            connections[home()].close()
+            if time.monotonic() >= self._failing.get(name, 0.0):
+                self._failing[name] = time.monotonic() + REPEAT_SECONDS
+                thread_failures.record(f"{self.name}: {name}", error, self._shown_seconds(name))
+            return RETRY_SECONDS * uniform(1, 1 + JITTER)  # noqa: S311
+
+    def _shown_seconds(self, name: str) -> float:
+        """Return for how long a failure is shown: until the next turn has failed, too."""
+        intervals = (duty.interval for duty in self.duties if duty.name == name)
+        known = [each for each in intervals if not callable(each)]
+        return max([thread_failures.SHOWN_SECONDS, *(2 * each for each in known)])
+
+    def _always(self) -> float:
+        pause = self.always()
+        self._succeeded(ALWAYS)
+        return pause
+
     def _turn(self, duty: Duty) -> float:
         now = time.monotonic()
         if now < self._due[duty.name]:
             return self._due[duty.name] - now
-        mine, wait = turns.take(duty.name, duty.interval, self.by)
+        self._due[duty.name] = now + RETRY_SECONDS
+        interval = duty.seconds
+        mine, wait = turns.take(duty.name, interval, self.by)
         if mine:
             wait += SLACK
             duty.work()
+            self._succeeded(duty.name)
         else:
-            wait += uniform(0, JITTER * duty.interval)  # noqa: S311
+            wait += uniform(0, JITTER * interval)  # noqa: S311
         self._due[duty.name] = now + min(wait, LONGEST_WAIT)
         return self._due[duty.name] - time.monotonic()
+
+    def _succeeded(self, name: str) -> None:
+        if name in self._failing:
+            thread_failures.clear(f"{self.name}: {name}")
+            del self._failing[name]
 
     def _failed(self, error: Exception) -> None:
         connections[home()].close()
@@ -181,22 +225,25 @@ class Upkeep:
     def start(
         self,
         node: str,
-        always: Callable[[], float] = lambda: LONGEST_WAIT,
+        heartbeat: Heartbeat | None = None,
         once: Sequence[Callable[[], Any]] = (),
     ) -> None:
         """Start the threads. `node` identifies this process in the rows of turns. The functions in
-        `once` are called until each has succeeded once."""
+        `once` are called until each has succeeded once. A worker has a heartbeat."""
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
         quick = [Duty("tick", TICK_SECONDS, tick)]
         slow = [
-            Duty("sweep", conf.JOBS_SWEEP_SECONDS, sweep),
+            Duty("sweep", lambda: conf.JOBS_SWEEP_SECONDS, sweep),
             Duty("prune", PRUNE_SECONDS, prune),
             Duty("periods", PERIOD_SECONDS, periods.add_up),
             Duty("history", HISTORY_SECONDS, history.move),
         ]
+        beats: dict[str, Any] = {}
+        if heartbeat is not None:
+            beats = {"always": heartbeat.beat, "at_end": heartbeat.remove}
         work_once = _once(*once)
         self._threads = [
-            UpkeepThread("tick", by, quick, statement_seconds=10, lock_seconds=1, always=always),
+            UpkeepThread("tick", by, quick, statement_seconds=10, lock_seconds=1, **beats),
             UpkeepThread("sweep", by, slow, statement_seconds=60, lock_seconds=2, always=work_once),
         ]
         for thread in self._threads:
@@ -256,9 +303,7 @@ def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
     heartbeat = Heartbeat(
         sender.hostname, lambda: list(current_app.amqp.queues.consume_from), sender.pool
     )
-    upkeep.start(
-        sender.hostname, heartbeat.record_when_due, once=[sync_declared.add_missing_queues]
-    )
+    upkeep.start(sender.hostname, heartbeat, once=[sync_declared.add_missing_queues])
 
 
 @beat_init.connect

@@ -21,7 +21,7 @@ from tailrace.events.readers import Readers
 from tailrace.jobs.destinations.hidden import HIDDEN as HIDDEN_EVENT
 from tailrace.jobs.destinations.hidden import NOT_KNOWN
 from tailrace.jobs.engine import registry
-from tailrace.jobs.engine.maintenance.ticking.rescue import LOST
+from tailrace.jobs.engine.maintenance.ticking.rescue import LOST, PROCESS_DIED
 from tailrace.jobs.engine.waking.dependents import NOT_NEEDED, WAITED
 from tailrace.jobs.flows.operations import OVERDUE
 from tailrace.jobs.models import Attempt, Job
@@ -34,9 +34,10 @@ CHANGE_JOB_PAYLOAD = "tailrace_jobs.change_job_payload"
 HIDDEN = "hidden"
 _NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
 
+_DIED = PROCESS_DIED.format(how=r"[\w ()]+")
 _ENGINE_ERROR = re.compile(
-    rf"{re.escape(LOST)}|merged into job \d+|no handler is called [\w.']+|cancelled by [\w.@+-]+"
-    rf"( with its flow)?|{WAITED}\d+, which was \w+|{NOT_NEEDED}|{OVERDUE}"
+    rf"{re.escape(LOST)}|{_DIED}|merged into job \d+|no handler is called [\w.']+"
+    rf"|cancelled by [\w.@+-]+( with its flow)?|{WAITED}\d+, which was \w+|{NOT_NEEDED}|{OVERDUE}"
     rf"|{HIDDEN_EVENT}|{NOT_KNOWN}|{HIDDEN}|{re.escape(_NOT_SHOWN)}"
 )
 """Errors that the engine writes; they quote no payload."""

@@ -121,7 +121,7 @@ class MailServer:
     def _disconnect(self) -> None:
         backend, self._backend = self._backend, None
         if backend is not None:
-            with contextlib.suppress(smtplib.SMTPException, OSError):
+            with contextlib.suppress(Exception):  # any error would end the thread
                 backend.close()
 
     def _refusal(self, error: Exception) -> DeliveryResult:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
+from django.db import InterfaceError, OperationalError
 
 from tailrace.db import clock, connections
 from tailrace.db.query import query
@@ -66,18 +67,25 @@ messages may be lost."""
 
 def tick() -> int:
     """Rescue jobs, run schedules and wake queues with due jobs; return the number of woken queues.
-    Several processes may tick at once. If a step fails, the others still run."""
-    _step(rescue.rescue)
-    _step(schedules.work_off)
-    return len(_step(wake_due) or ())
+    Several processes may tick at once. If a step fails, the others still run. Raises the first
+    error that is not one of the connection or of a timeout: those go by, and are logged."""
+    errors: list[Exception] = []
+    _step(rescue.rescue, errors)
+    _step(schedules.work_off, errors)
+    woken = len(_step(wake_due, errors) or ())
+    if errors:
+        raise errors[0]
+    return woken
 
 
-def _step(work: Callable[[], Any]) -> Any:
+def _step(work: Callable[[], Any], errors: list[Exception]) -> Any:
     try:
         return work()
-    except Exception:
+    except Exception as error:
         log.exception("tick.failed", step=work.__name__)
         connections.check_at_next_use()
+        if not isinstance(error, OperationalError | InterfaceError):
+            errors.append(error)
         return None
 
 

@@ -1,5 +1,5 @@
-"""The heartbeat of a worker, recorded every few seconds: the time, the worker's queues, processes,
-memory and code version."""
+"""The heartbeat of a worker: its time is recorded every two seconds, with the worker's queues,
+processes, memory and code version every ten."""
 
 import json
 import os
@@ -12,10 +12,13 @@ from typing import Any
 import psutil
 
 from tailrace.db import clock
-from tailrace.db.query import execute
+from tailrace.db.query import execute, query
+from tailrace.jobs.engine.maintenance.workers.children import Children
 from tailrace.jobs.engine.maintenance.workers.code_version import code_version
+from tailrace.jobs.runtime import shutdown, thread_failures
 
-INTERVAL_SECONDS = 10
+INTERVAL_SECONDS = 2
+FACTS_SECONDS = 10
 
 _RECORD = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
@@ -23,6 +26,21 @@ INSERT INTO tailrace_jobs_pulse (name, at, queues, by, facts)
 SELECT %(name)s, {clock.NOW}, %(queues)s::jsonb, '', %(facts)s::jsonb FROM quick
 ON CONFLICT (name) DO UPDATE
   SET at = excluded.at, queues = excluded.queues, facts = excluded.facts
+"""
+_BEAT = f"""
+UPDATE tailrace_jobs_pulse SET at = {clock.NOW}
+WHERE name = %(name)s AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+"""
+_OF_THIS_HOST = """
+SELECT name, (facts ->> 'pid')::int FROM tailrace_jobs_pulse
+WHERE name LIKE 'worker:%%' AND facts ->> 'node' = %(node)s AND facts ->> 'host' = %(host)s
+UNION ALL
+SELECT name, split_part(by, ':', 2)::int FROM tailrace_jobs_pulse
+WHERE name LIKE 'thread:%%' AND split_part(by, ':', 1) = %(host)s
+"""
+_DELETE_OWN = """
+DELETE FROM tailrace_jobs_pulse
+WHERE name = %(name)s OR name LIKE 'thread:%%' AND by = %(process)s
 """
 
 
@@ -51,24 +69,51 @@ class Heartbeat:
     """The heartbeat of the worker with this node name; `queues` returns the worker's queues."""
 
     def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
-        self._queues, self._pool, self._due = queues, pool, 0.0
+        self._queues, self._pool = queues, pool
+        self._children = Children(pool)
+        self._due = self._facts_due = 0.0
+        self._is_stopping = False
         host, pid = socket.gethostname(), os.getpid()
-        code = code_version()
         self.name = f"worker:{node} {host}:{pid}"
         """Unique, even if two workers have the same node name."""
-        self._facts = {
-            "node": node,
-            "host": host,
-            "pid": pid,
-            "started_at": datetime.now(UTC).isoformat(),
-            "code": code.digest,
-        }
+        started_at = datetime.now(UTC).isoformat()
+        self._facts = {"node": node, "host": host, "pid": pid, "started_at": started_at}
 
-    def record_when_due(self) -> float:
-        """Record the heartbeat if it is due; return the seconds until it is due again."""
-        if time.monotonic() >= self._due:
-            queues = json.dumps(sorted(self._queues()))
-            facts = json.dumps(self._facts | _facts_of(self._pool))
-            execute(_RECORD, name=self.name, queues=queues, facts=facts)
+    def beat(self) -> float:
+        """Record the heartbeat if it is due, and rescue the jobs of processes that died; return the
+        seconds until the next beat is due."""
+        pause = self._record_when_due()
+        self._children.rescue_jobs_of_dead()
+        return pause
+
+    def _record_when_due(self) -> float:
+        now = time.monotonic()
+        begins_to_stop = shutdown.requested() and not self._is_stopping
+        if now >= self._due or begins_to_stop:
+            if now >= self._facts_due or begins_to_stop or not execute(_BEAT, name=self.name):
+                self._record_facts()
             self._due = time.monotonic() + INTERVAL_SECONDS
-        return self._due - time.monotonic()
+        return max(self._due - time.monotonic(), 0.0)
+
+    def remove(self) -> None:
+        """Delete the heartbeat, and the failures of this process: it ends as it was asked to."""
+        execute(_DELETE_OWN, name=self.name, process=thread_failures.process())
+
+    def _record_facts(self) -> None:
+        if "code" not in self._facts:
+            self._facts["code"] = code_version().digest
+            self._remove_predecessors()
+        self._is_stopping = shutdown.requested()
+        facts = self._facts | _facts_of(self._pool) | {"stopping": self._is_stopping}
+        queues = json.dumps(sorted(self._queues()))
+        execute(_RECORD, name=self.name, queues=queues, facts=json.dumps(facts))
+        self._facts_due = time.monotonic() + FACTS_SECONDS
+
+    def _remove_predecessors(self) -> None:
+        """Delete the heartbeats of workers with the same name that were killed on this host, and
+        the failures of processes of this host that have ended."""
+        known = {"node": self._facts["node"], "host": self._facts["host"]}
+        rows = query(_OF_THIS_HOST, **known)
+        ended = [name for name, pid in rows if not psutil.pid_exists(pid)]
+        if ended:
+            execute("DELETE FROM tailrace_jobs_pulse WHERE name = ANY(%(names)s)", names=ended)

@@ -11,6 +11,7 @@ import structlog
 from tailrace.db import connections
 from tailrace.db.query import query
 from tailrace.jobs.frameworks.celery_tasks.calling.limits import Limits
+from tailrace.jobs.runtime import thread_failures
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +53,14 @@ class _Watcher:
 
     def _start(self) -> None:
         try:
-            threading.Thread(target=self._work, name="revoked", daemon=True).start()
+            threading.Thread(target=self._run, name="revoked", daemon=True).start()
         except RuntimeError as error:  # there are too many threads: the call runs to its end
             log.warning("celery_tasks.no_thread", error=str(error))
             self._runs = False
+
+    def _run(self) -> None:
+        with connections.engine():
+            thread_failures.keep_running("revoked", self._work)
 
     def _work(self) -> None:
         while True:

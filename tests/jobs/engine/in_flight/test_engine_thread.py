@@ -9,8 +9,11 @@ import pytest
 import structlog
 from django.db import connection
 
+from tailrace.jobs.engine.in_flight import engine, leases
+from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.jobs.models import Job
+from tailrace.jobs.models import Job, Pulse
+from tailrace.jobs.runtime import thread_failures
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import PATIENCE, wait_until
 from tests.sandbox.handlers import Waiting
@@ -35,7 +38,7 @@ def test_the_engine_thread_outlives_what_is_raised_in_it(ring, scripted) -> None
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(engine.ident), ctypes.py_object(SystemExit)
         )
-        wait_until(lambda: [entry for entry in logs if entry["event"] == "in_flight.round_failed"])
+        wait_until(lambda: [entry for entry in logs if entry["event"] == "thread.failed"])
     finish.set()
     wait_until(lambda: ring(Waiting.name) or all_in("completed")())
     assert engine.is_alive()
@@ -68,3 +71,49 @@ def test_connections_that_are_cut_cost_time_only(ring, scripted) -> None:
     assert set(calls.values()) == {1}
     assert len(calls) == 2000
     assert set(Job.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_a_missing_setting_leaves_no_job_running(ring, scripted, settings, monkeypatch) -> None:
+    """The jobs go back to their queue until the setting is there."""
+    monkeypatch.setattr(thread_failures, "_next_at", {})
+    limit = settings.JOBS_ASYNC_TIME_LIMIT
+    del settings.JOBS_ASYNC_TIME_LIMIT
+
+    async def call(job):
+        return None
+
+    scripted(Waiting.name, call)
+    enqueue_many(Waiting, [{}] * 3)
+    ring(Waiting.name)
+    wait_until(lambda: Pulse.objects.filter(name__startswith="thread:"), what="the record")
+    wait_until(lambda: not Job.objects.running().exists())
+    settings.JOBS_ASYNC_TIME_LIMIT = limit
+    wait_until(lambda: ring(Waiting.name) or all_in("completed")())
+    assert set(Job.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_leases_of_calls_that_nobody_settles_are_not_renewed(ring, scripted, monkeypatch) -> None:
+    """Else a job would be running for good if each round of the engine thread fails."""
+    monkeypatch.setattr(Waiting, "claim_timeout", 3)
+    monkeypatch.setattr(leases, "UNWATCHED_SECONDS", 1)
+    monkeypatch.setattr(thread_failures, "SHORTEST_PAUSE", 0.05)
+    monkeypatch.setattr(thread_failures, "LONGEST_PAUSE", 0.05)
+    finish = threading.Event()
+
+    async def call(job):
+        while not finish.is_set():
+            await asyncio.sleep(0.01)
+
+    scripted(Waiting.name, call)
+    enqueue_many(Waiting, [{}])
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().exists())
+    with monkeypatch.context() as broken:
+
+        def fail(self: object, now: float) -> None:
+            raise LookupError("each round fails")
+
+        broken.setattr(engine.InFlight, "_round", fail)
+        wait_until(lambda: rescue.rescue() == 1, what="the lease expires")
+        finish.set()
+    wait_until(lambda: ring(Waiting.name) or all_in("completed")())
