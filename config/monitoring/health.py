@@ -16,26 +16,31 @@ from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.broker import broker
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.unserved import unserved
+from tailrace.jobs.platform.inspection.storage.connections import are_taken, connections
 from tailrace.jobs.platform.pages.access import has_token
 
 log = structlog.get_logger(__name__)
 
-UNKNOWN = ("causes", "events", "jobs", "workers", "tick_age_s", "ticked_by", "unserved")
+UNKNOWN = (
+    "causes", "events", "jobs", "workers", "tick_age_s", "ticked_by", "unserved", "connections",
+)  # fmt: skip
 """The fields that are read from the database."""
 DATABASE_MILLISECONDS = 3000
-AWAY = "away"
+AWAY, FULL = "away", "full"
 
 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Return the state of the engines; status 503 if the database is down.
+    """Return the state of the engines; status 503 if the database is down, or full: it refuses the
+    connection, because all are taken.
 
-    `status` is healthy, degraded, or away if the database is down. Staff and monitoring also get
+    `status` is healthy, degraded, or away without the database. Staff and monitoring also get
     the verdict's `causes` and the state of jobs, workers and upkeep. `events` and `completed` are
     estimates if the tables are large. `unserved` names queues with due jobs that no worker runs.
     `tick_age_s` is the age of the last tick in seconds, `ticked_by` the process that ran it; null:
-    there was no tick yet.
+    there was no tick yet. `connections` has the connections to the database that are used and
+    possible, and how many of them are Tailrace's own.
     """
     state = database(request)
     health = {"status": state.pop("status"), "database": "", "broker": broker()} | state
@@ -59,7 +64,7 @@ def database(request: HttpRequest) -> dict[str, Any]:
             return state | ({"causes": causes(now)} | details() if may_see else {})
     except DatabaseError as error:
         log.warning("healthz.database_away", error=str(error).strip().splitlines()[:1])
-        away = {"status": AWAY, "database": AWAY}
+        away = {"status": AWAY, "database": FULL if are_taken(error) else AWAY}
         return away | (dict.fromkeys(UNKNOWN) if is_monitoring else {})
 
 
@@ -75,7 +80,7 @@ def causes(now: verdict.Health) -> list[dict[str, Any]]:
 
 
 def details() -> dict[str, Any]:
-    tick = stats.last_tick()
+    tick, used = stats.last_tick(), connections()
     return {
         "events": stats.estimate(Event._meta.db_table),
         "jobs": stats.totals(),
@@ -83,4 +88,5 @@ def details() -> dict[str, Any]:
         "tick_age_s": None if tick.age is None else round(tick.age, 1),
         "ticked_by": tick.by,
         "unserved": [queue.name for queue in unserved()],
+        "connections": {"used": used.used, "possible": used.possible, "own": used.ours},
     }

@@ -115,10 +115,13 @@ class Total(models.Model):
 
 
 class Pulse(models.Model):
-    """The last heartbeat of each worker, and the time of the last turn of each kind of upkeep."""
+    """The last heartbeat of each worker, the time of the last turn of each kind of upkeep, and the
+    last failures of threads and losses of workers, for the verdict."""
 
     name = models.TextField(
-        primary_key=True, help_text="worker:<node name> <host>:<process>, or tick, sweep or prune"
+        primary_key=True,
+        help_text="worker:<node name> <host>:<process>, a turn such as tick,"
+        " thread:<host>:<process> <thread>, or loss:<handler>",
     )
     at = models.DateTimeField(db_default=Now())
     queues = models.JSONField(default=list, help_text="the queues that a worker listens on")
@@ -130,6 +133,9 @@ class Pulse(models.Model):
         db_default=models.Value({}, models.JSONField()),
         help_text="of a worker: host, processes, memory and version of the code",
     )
+
+    class Meta:
+        permissions = [("end_session", "Can end a session of the database that does harm")]
 
     def __str__(self) -> str:
         return self.name

@@ -67,8 +67,12 @@ class Workers(Panel):
 
     def context(self) -> dict[str, Any]:
         workers, _others = pools()
-        more, tick = len(workers) - MAX_WORKERS, stats.last_tick()
-        return {"pools": workers[:MAX_WORKERS], "more": more, "tick": tick}
+        workers.sort(key=lambda pool: not pool.worker.silent)
+        return {
+            "pools": workers[:MAX_WORKERS],
+            "more": len(workers) - MAX_WORKERS,
+            "tick": stats.last_tick(),
+        }
 
 
 # One index range per queue, so that the cost does not depend on the number of failed jobs.

@@ -22,7 +22,7 @@ from tests.servers.relay import relay
 ROOT = Path(__file__).parents[2]
 KEYS = {
     "status", "database", "broker", "causes", "events", "jobs", "workers", "tick_age_s",
-    "ticked_by", "unserved",
+    "ticked_by", "unserved", "connections",
 }  # fmt: skip
 TOKEN = "a-token-of-monitoring"
 

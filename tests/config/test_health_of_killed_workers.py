@@ -62,7 +62,10 @@ def test_all_workers_are_killed(
         clock.step((last_tick + timedelta(seconds=seconds) - clock.now()).total_seconds())
         return states(monitoring)
 
-    assert seconds_later(stats.TICK_LATE_SECONDS - 7) == ("healthy", [])
-    assert seconds_later(stats.TICK_LATE_SECONDS + 0.1) == ("degraded", ["tick_late"])
+    assert seconds_later(stats.SILENT_SECONDS - 3) == ("healthy", [])
+    assert seconds_later(stats.SILENT_SECONDS + 0.1) == ("degraded", ["worker_silent"])
+    late = ["worker_silent", "tick_late"]
+    assert seconds_later(stats.TICK_LATE_SECONDS + 0.1) == ("degraded", late)
     enqueue(Working, {})
-    assert seconds_later(120) == ("degraded", ["queue_unserved", "tick_late"])
+    unserved = ["worker_silent", "queue_unserved", "tick_late"]
+    assert seconds_later(120) == ("degraded", unserved)

@@ -114,7 +114,8 @@ def statements(client: Client, address: str) -> list[str]:
 def worker(
     node: str, *, pid: int = 1, children: Sequence[int] = (101,), seen: float = 0, **facts: object
 ) -> Pulse:
-    """Create the heartbeat of a worker on `host`, which serves all queues, `seen` seconds ago."""
+    """Create the heartbeat of a worker on `host`, which serves all queues, `seen` seconds ago. With
+    `stopping=False` it is silent soon."""
     processes = [{"pid": child, "memory": 60 * 1024**2} for child in children]
     known = {
         "node": node,

@@ -20,11 +20,15 @@ MOST_KNOWN = 1000
 """Postponed jobs that are remembered per destination. More jobs wait until they are due."""
 
 
+PUT_OFF = "calls to "
+"""The beginning of the reason with which a job is put off."""
+
+
 def no_place(job: ClaimedJob, destination: str) -> Verdict:
     """Return the verdict on a job that cannot begin because of `per_destination`."""
     wait = min(SHORTEST_WAIT * 2 ** min(job.claim_no - 1, 10), LONGEST_WAIT)
     limit = job.handler.per_destination
-    reason = f"calls to {destination!r} in flight in this process have reached the limit of {limit}"
+    reason = f"{PUT_OFF}{destination!r} in flight in this process have reached the limit of {limit}"
     return postponed(job, reason, wait * uniform(1.0, JITTER))  # noqa: S311
 
 

@@ -18,6 +18,6 @@ class Command(BaseCommand):
             self.stdout.write("Healthy")
             return
         for cause in now.causes:
-            lines = [cause.words, cause.private, cause.advice, cause.command]
+            lines = [cause.words, cause.private, cause.quoted, cause.advice, cause.command]
             self.stdout.write("\n    ".join(line for line in lines if line))
         sys.exit(1)

@@ -61,15 +61,18 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
 @require_POST
 @for_staff
 def mend(request: HttpRequest, code: str) -> HttpResponse:
-    """Fix a cause by its button; the form field `subject` is the cause's subject."""
+    """Fix a cause by its button; the form field `subject` is the cause's subject. The form of a
+    button that asks first has the field `confirmed`, too."""
     check = verdict.check_of(code)
-    if check is None or not check.button:
+    if check is None or check.button is None:
         raise Http404("there is no button for causes with this code")
     if not may_mend(request, check):
-        raise PermissionDenied(f"you need the permission {check.button_permission}")
+        raise PermissionDenied(f"you need the permission {check.button.permission}")
     subject = request.POST.get("subject", "")
     if not subject or len(subject) > MAX_SUBJECT or "\0" in subject:
         return HttpResponseBadRequest("subject: must be the subject of a cause")
+    if check.button.confirm and request.POST.get("confirmed") != "yes":
+        return HttpResponseBadRequest("confirmed: must be yes, because this cannot be undone")
     messages.success(request, check.mend(user_of(request), subject))
     return redirect("tailrace:overview")
 

@@ -7,10 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from tailrace.db import clock, connections
+from tailrace.db import clock
+from tailrace.db.connections import atomic
 from tailrace.db.limits import reason, statement_limit
 from tailrace.jobs.platform.inspection.recent import Recent
 from tailrace.jobs.platform.inspection.storage import oldest_snapshot, sizes
+from tailrace.jobs.platform.inspection.storage.connections import connections
 from tailrace.jobs.platform.pages.access import for_staff
 
 STATEMENT_SECONDS = 3
@@ -26,8 +28,13 @@ def storage(request: HttpRequest, template: str) -> HttpResponse:
 
 def _read() -> dict[str, Any]:
     try:
-        with connections.atomic(), statement_limit(STATEMENT_SECONDS):
-            return {"sizes": sizes(), "snapshot": oldest_snapshot(), "at": clock.now()}
+        with atomic(), statement_limit(STATEMENT_SECONDS):
+            return {
+                "sizes": sizes(),
+                "snapshot": oldest_snapshot(),
+                "connections": connections(),
+                "at": clock.now(),
+            }
     except DatabaseError as error:
         return {"problem": reason(error), "at": clock.now()}
 

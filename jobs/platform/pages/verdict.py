@@ -6,8 +6,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from tailrace.jobs.platform.inspection import verdict
-from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.platform.inspection.visibility import VIEW_JOB_PAYLOAD
 from tailrace.jobs.platform.pages.admin_links import admin_address
 
 
@@ -18,14 +18,17 @@ def shown_verdict(request: HttpRequest) -> dict[str, Any]:
         "healthy": now.healthy,
         "worst": causes[0] if causes else None,
         "others": causes[1:],
-        "workers": len(stats.workers()) if now.healthy else None,
+        "workers": now.workers,
+        "connections": now.connections,
     }
 
 
 def may_mend(request: HttpRequest, check: Check) -> bool:
     """Return whether the user may use the button of this check's causes."""
-    needed = [name for name in (check.permission, check.button_permission) if name]
-    return bool(check.button) and request.user.has_perms(needed)
+    if check.button is None:
+        return False
+    needed = [name for name in (check.permission, check.button.permission) if name]
+    return request.user.has_perms(needed)
 
 
 def _shown(request: HttpRequest, number: int, cause: Cause) -> dict[str, Any]:
@@ -34,13 +37,15 @@ def _shown(request: HttpRequest, number: int, cause: Cause) -> dict[str, Any]:
         "id": f"cause-{number}",
         "cause": cause,
         "private": cause.private if check is None or _permits(request, check.permission) else "",
-        "button": check.button if check and cause.subject and may_mend(request, check) else "",
+        "quoted": cause.quoted if request.user.has_perm(VIEW_JOB_PAYLOAD) else "",
+        "button": check.button if check and cause.subject and may_mend(request, check) else None,
+        "action": _link(request, cause.action),
         "link": _link(request, cause.link),
     }
 
 
-def _permits(request: HttpRequest, permission: str) -> bool:
-    return not permission or request.user.has_perm(permission)
+def _permits(request: HttpRequest, permissions: str) -> bool:
+    return request.user.has_perms(permissions.split())
 
 
 def _link(request: HttpRequest, link: Link | None) -> dict[str, str] | None:
@@ -51,4 +56,6 @@ def _link(request: HttpRequest, link: Link | None) -> dict[str, str] | None:
     address = (
         admin_address(view, *link.args) if site == "admin" else reverse(link.view, args=link.args)
     )
-    return {"label": link.label, "address": address} if address else None
+    if not address:
+        return None
+    return {"label": link.label, "address": f"{address}?{link.query}" if link.query else address}

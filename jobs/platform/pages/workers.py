@@ -22,7 +22,8 @@ MAX_OTHERS = 50
 @require_GET
 @for_staff
 def workers(request: HttpRequest, template: str) -> HttpResponse:
-    """Show the workers with a recent heartbeat, as a page or as the part of it that changes."""
+    """Show the live workers and the silent ones of the last hour, as a page or as the part of it
+    that changes."""
     all_pools, others = pools()
     code = code_version()
     names = Counter(pool.worker.name for pool in all_pools)
@@ -38,7 +39,7 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
         "same_name": [name for name, count in names.items() if count > 1],
         "newer": newer,
         "code": code,
-        "worker_command": worker_command(),
+        "worker_command": worker_command(pool.worker for pool in all_pools),
         "at": clock.now(),
     }
     return render(request, template, context)

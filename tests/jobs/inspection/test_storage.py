@@ -1,16 +1,20 @@
 """What the tables cost, and who holds the oldest snapshot: the command, and the verdict's cause."""
 
+from contextlib import suppress
 from io import StringIO
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.db import connection
+from psycopg import OperationalError
 
 from tailrace.db.query import query
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.storage import Relation, oldest_snapshot, sizes
-from tailrace.jobs.platform.inspection.verdict.causes import snapshot_held
-from tests.kit import held
+from tailrace.jobs.platform.inspection.verdict.causes.engines import snapshot_held
+from tests.kit import held, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -121,7 +125,25 @@ def test_a_snapshot_that_is_old_enough_to_hurt_is_a_cause(monkeypatch) -> None:
         assert found is not None
         assert found.words.startswith("A session has held a snapshot since ")
         assert found.private == f"It is the session psql (process {pid})."
+        assert found.quoted == "Its statement: UPDATE tailrace_jobs_queue SET paused_at = paused_at"
         assert found.command == f'psql -c "SELECT pg_terminate_backend({pid})"'
         monkeypatch.setattr(snapshot_held, "LEAST_TRANSACTIONS", 1000)
         assert cause() is None, "little has happened since"
     assert cause() is None
+
+
+def test_the_session_that_holds_a_snapshot_is_ended_by_its_button() -> None:
+    check, ada = verdict.check_of("snapshot_held"), User.objects.create_user("ada")
+    assert check is not None
+    with suppress(OperationalError), held("UPDATE tailrace_jobs_queue SET paused_at = NULL"):
+        query("SELECT pg_current_xact_id()::text")
+        snapshot = oldest_snapshot()
+        assert snapshot is not None
+        for other in (f"{snapshot.pid} 2020-01-01T00:00:00+00:00", "1 x", "no session"):
+            assert check.mend(ada, other).startswith("This session has ended")
+        assert "asked to end" in check.mend(ada, snapshot.session)
+        wait_until(lambda: oldest_snapshot() is None)
+        entry = LogEntry.objects.get()
+        assert (entry.user, entry.change_message) == (ada, "ended")
+        assert entry.object_repr == f"the session psql (process {snapshot.pid})"
+        assert check.mend(ada, snapshot.session).startswith("This session has ended")

@@ -11,7 +11,7 @@ from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.display.formatting import state_label
 from tailrace.jobs.platform.inspection.explain import state_reasons, time_spent, workers
-from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons
+from tailrace.jobs.platform.inspection.explain.limits import concurrency_reasons, hang_reasons
 from tailrace.jobs.platform.inspection.explain.next_claim import (
     Claimable,
     ClaimStatus,
@@ -153,15 +153,21 @@ def _pending(job: Job) -> Explanation:
         serving = workers.reasons(queue, status.ready is not Claimable.NO)
     if status.ready is not Claimable.NO:
         serving += concurrency_reasons(job)
+    hanging = hang_reasons(job)
     return Explanation(
         job=job.pk,
         handler=job.handler,
         state=job.state,
-        summary=_summary(job, status, serving),
+        summary=" ".join([_summary(job, status, serving), *(each.words for each in hanging)]),
         ready=status.ready.value,
         next_claim=status.next_claim.value,
         before=status.before,
-        reasons=[*status.reasons, *state_reasons.suspects(job), *state_reasons.merges(job)],
+        reasons=[
+            *status.reasons,
+            *hanging,
+            *state_reasons.suspects(job),
+            *state_reasons.merges(job),
+        ],
         serving=serving,
     )
 

@@ -9,6 +9,7 @@ from tailrace.jobs.engine.waking.activity import newest
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.explain.reasons import Reason, job_count, job_list
+from tailrace.jobs.platform.inspection.queues.hanging import hanging_calls
 
 MAX_NAMED_JOBS = 5
 
@@ -46,6 +47,15 @@ def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:
 
 _COUNT = f"SELECT count(*) FROM tailrace_jobs_live WHERE {sql.RUNNING}"
 _COUNT_IN_LANE = f"{_COUNT} AND lane = %(lane)s AND lane <> ''"
+
+
+def hang_reasons(job: Job) -> list[Reason]:
+    """Return a reason if calls hang that the job may wait for, else an empty list."""
+    return [
+        Reason("calls_hang", f"Calls that it waits for hang: {calls.words}.", tuple(calls.jobs))
+        for calls in hanging_calls([job.handler])
+        if calls.destination in ("", job.lane, job.routing_key)
+    ]
 
 
 def concurrency_reasons(job: Job) -> list[Reason]:

@@ -73,6 +73,7 @@ def _figures() -> list[Metric]:
         *_queues(figures["queues"]),
         *_totals(figures["totals"]),
         *_upkeep(figures),
+        *_connections(figures["connections"]),
         *_sweeps(figures["sweeps"]),
     ]
 
@@ -150,6 +151,14 @@ def _histogram(name: str, words: str, sums: Mapping[str, list[float]]) -> Metric
             buckets.append((bound, total))
         family.add_metric([queue], buckets, sum_value=numbers[-1])
     return family
+
+
+def _connections(used: Mapping[str, int]) -> Iterable[Metric]:
+    words = "Connections to the database under its tightest limit, by owner"
+    yield _gauges(
+        "connections", words, "owner", {"own": used["ours"], "others": used["used"] - used["ours"]}
+    )
+    yield _gauge("connections_possible", "Connections that this limit allows", used["possible"])
 
 
 def _upkeep(figures: Mapping[str, Any]) -> Iterable[Metric]:

@@ -7,6 +7,7 @@ from tailrace.db import clock
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
 from tailrace.jobs.platform.inspection.queues import stats
+from tailrace.jobs.platform.inspection.storage.connections import MAX_HOLDERS, USED
 from tailrace.jobs.platform.inspection.storage.past_retention import MOST_OVERDUE, retention
 from tailrace.jobs.runtime.invariant import all_invariants
 
@@ -44,6 +45,7 @@ SELECT json_build_object(
             WHERE name IN ('tick', 'sweep', 'prune')),
   'workers', (SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE 'worker:%%'
               AND at > {clock.NOW} - make_interval(secs => {stats.WORKER_SECONDS})),
+  'connections', (SELECT row_to_json(c) FROM ({USED}) c),
   'past_retention', (SELECT greatest(max(seconds), 0) FROM ({MOST_OVERDUE}) job)
 )
 """
@@ -56,6 +58,7 @@ def read() -> Mapping[str, Any]:
         [(figures,)] = query(
             _READ,
             cap=MAX_JOBS,
+            holders=MAX_HOLDERS,
             invariants=[rule.name for rule in all_invariants() if rule.every is not None],
             **retention(),
         )

@@ -25,6 +25,8 @@ class RunningJob:
     """Whether its call has begun; if not, it waits for other jobs of its claim."""
     process: tuple[str, int]
     """Host and process id."""
+    lease_until: datetime | None = None
+    """Until when it belongs to its worker, unless the worker renews the lease."""
 
     @property
     def occupies(self) -> bool:
@@ -51,7 +53,8 @@ class WorkerPool:
 
 
 _RUNNING = f"""
-SELECT id, handler, started_at, extract(epoch FROM {clock.NOW} - started_at)::float8, begun, worker
+SELECT id, handler, started_at, extract(epoch FROM {clock.NOW} - started_at)::float8, begun, worker,
+  lease_until
 FROM tailrace_jobs_live WHERE state = 'running' AND started_at IS NOT NULL LIMIT {MAX_JOBS}
 """
 
@@ -64,13 +67,13 @@ def _process(name: str) -> tuple[str, int]:
 
 
 def pools() -> tuple[list[WorkerPool], list[RunningJob]]:
-    """Return the live workers with their running jobs, and the running jobs without a live worker.
-    The jobs are in the order of their start, and at most MAX_JOBS."""
+    """Return the live and the silent workers with their running jobs, and the running jobs without
+    such a worker. The jobs are in the order of their start, and at most MAX_JOBS."""
     jobs = [
-        RunningJob(id, handler, since, seconds, begun, _process(name))
-        for id, handler, since, seconds, begun, name in query(_RUNNING)
+        RunningJob(id, handler, since, seconds, begun, _process(name), lease_until)
+        for id, handler, since, seconds, begun, name, lease_until in query(_RUNNING)
     ]
-    workers = [WorkerPool(worker) for worker in stats.workers()]
+    workers = [WorkerPool(worker) for worker in stats.workers(stats.LISTED_SECONDS)]
     owners = {process: pool for pool in workers for process in pool.worker.process_ids}
     others = []
     for job in sorted(jobs, key=lambda job: (job.since, job.id)):

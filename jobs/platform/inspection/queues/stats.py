@@ -15,6 +15,10 @@ TICK_LATE_SECONDS = 15
 """The tick runs each second; it counts as late after this time."""
 WORKER_SECONDS = 30
 """A worker counts as live for this time after its last heartbeat."""
+SILENT_SECONDS = 7
+"""A worker that is not stopping counts as silent after this time: three heartbeats are missing."""
+LISTED_SECONDS = 3600
+"""How long a silent worker is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ def last_tick() -> LastTick:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker with a recent heartbeat; facts that it does not report are empty or 0."""
+    """A worker with a heartbeat; facts that it does not report are empty or 0."""
 
     pulse: str
     queues: list[str]
@@ -181,6 +185,13 @@ class Worker:
     started_at: datetime | None
     code: str
     """The version of its code: see `code_version`."""
+    stopping: bool
+    """Whether it was asked to end; also if it does not report this."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether it may be stopped, cut off or killed: its heartbeats are missing."""
+        return self.age > SILENT_SECONDS and not self.stopping
 
     @property
     def process_ids(self) -> list[tuple[str, int]]:
@@ -205,6 +216,7 @@ def _worker(pulse: str, queues: list[str], age: float, facts: dict[str, Any]) ->
         memory=int(facts.get("memory", 0)) + children,
         started_at=datetime.fromisoformat(started_at) if started_at else None,
         code=str(facts.get("code", "")),
+        stopping=bool(facts.get("stopping", True)),
     )
 
 
@@ -212,10 +224,13 @@ _WORKERS = f"""
 SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at)::float8,
   facts::text::json FROM tailrace_jobs_pulse
 WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s)
+  AND (at > {clock.NOW} - make_interval(secs => {WORKER_SECONDS})
+       OR facts ->> 'stopping' = 'false')
 ORDER BY name LIMIT 1000
 """
 
 
 def workers(within: float = WORKER_SECONDS) -> list[Worker]:
-    """Return the workers with a heartbeat in the last `within` seconds."""
+    """Return the workers with a heartbeat in the last `within` seconds; workers that were asked to
+    end are left out WORKER_SECONDS after their last one."""
     return [_worker(*row) for row in query(_WORKERS, within=within)]

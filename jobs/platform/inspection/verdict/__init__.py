@@ -12,8 +12,10 @@ from tailrace.db import connections
 from tailrace.db.limits import reason, statement_limit
 from tailrace.environment.discovery import subclasses
 from tailrace.jobs.platform.inspection.recent import Recent
+from tailrace.jobs.platform.inspection.storage.connections import Connections, are_taken
 from tailrace.jobs.platform.inspection.verdict import causes as folder
 from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts
+from tailrace.jobs.platform.inspection.verdict.causes.engines.connections_taken import refused
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +29,10 @@ class Health:
     """The causes that keep jobs from being done now, worst first; none if the system is healthy."""
 
     causes: tuple[Cause, ...] = ()
+    workers: int = 0
+    """The number of live workers."""
+    connections: Connections | None = None
+    """The connections to the database; None if it did not answer."""
 
     @property
     def healthy(self) -> bool:
@@ -45,7 +51,7 @@ class Health:
 @cache
 def checks() -> tuple[Check, ...]:
     """Return the checks of all modules in `causes/` and of apps, by rank."""
-    for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+    for info in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
         importlib.import_module(info.name)
     kinds = [cls() for cls in subclasses(Check) if cls.code]
     return tuple(sorted(kinds, key=lambda check: (check.rank, check.code)))
@@ -61,10 +67,17 @@ def work_out() -> Health:
     try:
         with connections.atomic(), statement_limit(STATEMENT_SECONDS):
             facts = Facts()
-            found = [(check.code, cause) for check in checks() for cause in check.causes(facts)]
-            return Health(tuple(replace(cause, code=code) for code, cause in found))
+            found = [
+                replace(cause, code=check.code)
+                for check in checks()
+                for cause in check.causes(facts)
+            ]
+            causes = tuple(sorted(found, key=lambda cause: cause.fades))
+            return Health(causes, len(facts.pools), facts.connections)
     except DatabaseError as error:
         log.warning("verdict.database_away", error=reason(error))
+        if are_taken(error):
+            return Health((refused(),))
         words = f"The database does not answer: {reason(error).partition(':')[0]}."
         return Health((Cause(words, code="database_away"),))
 

@@ -1,32 +1,51 @@
 """Causes, and the checks that find them. A module in `causes/` adds a check."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
+from itertools import count
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from tailrace.db import clock
+from tailrace.db.query import query
 from tailrace.environment.conf import PLATFORM, on_platform
 from tailrace.jobs.engine import registry
+from tailrace.jobs.engine.maintenance.ticking.losses import FORGOTTEN_SECONDS
 from tailrace.jobs.platform.inspection.queues import pools, stats
-from tailrace.jobs.platform.inspection.queues.pools import WorkerPool
+from tailrace.jobs.platform.inspection.queues.pools import RunningJob, WorkerPool
+from tailrace.jobs.platform.inspection.queues.stats import Worker
 from tailrace.jobs.platform.inspection.queues.unserved import (
     STALLED_SECONDS,
     UnservedQueue,
     unserved,
 )
+from tailrace.jobs.platform.inspection.storage.connections import Connections, connections
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to a page about a cause: the view's name, its arguments and its permission."""
+    """A link to a page about a cause: the view's name, its arguments, its permissions (separated by
+    spaces) and its query string."""
 
     label: str
     view: str
     args: tuple[str | int, ...] = ()
     permission: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button that fixes a cause, for users with the permission."""
+
+    label: str
+    permission: str
+    confirm: str = ""
+    """What the user has to confirm first; empty: nothing."""
 
 
 def admin_link(label: str, page: str, *args: str | int) -> Link:
@@ -35,11 +54,13 @@ def admin_link(label: str, page: str, *args: str | int) -> Link:
     return Link(label, f"admin:tailrace_jobs_{page}", args, permission)
 
 
-def worker_command(name: str = "worker1@%h") -> str:
-    """Return a shell command that starts a worker with this name. In another project, its Celery
-    application is expected in the package of its settings."""
+def worker_command(workers: Iterable[Worker] = ()) -> str:
+    """Return a shell command that starts a worker, with a name that none of these workers has. In
+    another project, its Celery application is expected in the package of its settings."""
     app = PLATFORM if on_platform() else str(settings.SETTINGS_MODULE).partition(".")[0]
-    return f"celery -A {app} worker -n {name}"
+    used = {worker.name.partition("@")[0] for worker in workers}
+    number = next(number for number in count(1) if f"worker{number}" not in used)
+    return f"celery -A {app} worker -n worker{number}@%h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +77,46 @@ class Cause:
     command: str = ""
     """A shell command that fixes it."""
     link: Link | None = None
+    action: Link | None = None
+    """A page that fixes it, after a question."""
     private: str = ""
     """A name or an error that only users with the check's permission may read."""
+    quoted: str = ""
+    """A text that may quote payloads, for users with the permission to see them."""
+    fades: bool = False
+    """Whether it is old, and nobody has acted: it comes after all others."""
     code: str = ""
     """The code of the check that found it, e.g. `queue_paused`; set by the verdict."""
+
+
+_INCIDENTS = f"""
+SELECT substr(name, 1, position(':' IN name) - 1), substr(name, position(':' IN name) + 1), at, by,
+  facts::text::json
+FROM tailrace_jobs_pulse
+WHERE (name LIKE 'thread:%%' OR name LIKE 'loss:%%') AND at > {clock.NOW}
+  - make_interval(secs => coalesce((facts ->> 'seconds')::float8, {FORGOTTEN_SECONDS}))
+ORDER BY at DESC LIMIT 100
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A recent failure of a thread (`thread_failures`) or loss of a worker (`losses`)."""
+
+    kind: str
+    """`thread` or `loss`."""
+    name: str
+    at: datetime
+    process: str
+    facts: dict[str, Any]
+
+    @property
+    def since(self) -> datetime:
+        return datetime.fromisoformat(self.facts["since"])
+
+    @property
+    def times(self) -> int:
+        return int(self.facts["times"])
 
 
 class Facts:
@@ -74,9 +131,36 @@ class Facts:
         return unserved(STALLED_SECONDS)
 
     @cached_property
+    def connections(self) -> Connections:
+        return connections()
+
+    @cached_property
+    def _pools(self) -> tuple[list[WorkerPool], list[RunningJob]]:
+        return pools.pools()
+
+    @property
+    def all_pools(self) -> list[WorkerPool]:
+        """The live workers, and the silent ones of the last hour."""
+        return self._pools[0]
+
+    @property
+    def running(self) -> list[RunningJob]:
+        """The running jobs of all processes."""
+        workers, others = self._pools
+        return [*others, *(job for pool in workers for job in pool.jobs)]
+
+    @cached_property
+    def incidents(self) -> list[Incident]:
+        return [Incident(*row) for row in query(_INCIDENTS)]
+
+    @cached_property
     def pools(self) -> list[WorkerPool]:
-        workers, _jobs_without_worker = pools.pools()
-        return workers
+        """The live workers."""
+        return [pool for pool in self.all_pools if pool.worker.age <= stats.WORKER_SECONDS]
+
+    @property
+    def workers(self) -> list[Worker]:
+        return [pool.worker for pool in self.all_pools]
 
     @cached_property
     def behind_full_pools(self) -> dict[str, list[WorkerPool]]:
@@ -100,9 +184,8 @@ class Check:
     """Causes of a lower rank come first."""
     permission: ClassVar[str] = ""
     """The permission to read `Cause.private`; empty: all staff."""
-    button: ClassVar[str] = ""
-    """The label of the button that fixes a cause; empty: no button."""
-    button_permission: ClassVar[str] = ""
+    button: ClassVar[Button | None] = None
+    """The button that fixes a cause with a subject, if any."""
 
     def causes(self, facts: Facts) -> list[Cause]:
         """Return the current causes of this kind."""

@@ -6,7 +6,7 @@ import pytest
 from tailrace.db import clock
 from tailrace.jobs.models import Pulse
 from tailrace.jobs.platform.inspection import broker, verdict
-from tailrace.jobs.platform.inspection.verdict.causes import worker_outdated
+from tailrace.jobs.platform.inspection.verdict.causes.workers import worker_outdated
 from tests.jobs import operators
 
 

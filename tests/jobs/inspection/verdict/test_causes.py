@@ -15,7 +15,7 @@ from tailrace.jobs.engine.maintenance.pruning import history
 from tailrace.jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
 from tailrace.jobs.operations.pause import pause
 from tailrace.jobs.platform.inspection import verdict
-from tailrace.jobs.platform.inspection.verdict.causes import disk_full
+from tailrace.jobs.platform.inspection.verdict.causes.engines import disk_full
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("system")]
@@ -91,7 +91,7 @@ def test_a_paused_queue_that_jobs_wait_for() -> None:
     operators.due(2)
     words = causes()["queue_paused"]
     assert words.startswith(f"{TRIM} was paused by bob at ")
-    assert words.endswith(" UTC (now); 1 due job waits.")
+    assert words.endswith("); 1 due job waits.")
     assert mend("queue_paused", TRIM) == f"{TRIM}: resumed."
     assert not Queue.objects.get(pk=TRIM).paused
     assert LogEntry.objects.get().change_message == "resumed"
@@ -157,6 +157,49 @@ def test_jobs_that_failed_for_good() -> None:
         " attempts with OilError, at "
     )
     assert "secret" not in words
+
+
+def test_an_old_failure_comes_after_all_other_causes() -> None:
+    """It gets no worse by waiting."""
+    operators.job(finished_at=clock.now() - timedelta(minutes=5))
+    Schedule.objects.create(
+        name="lamp", handler=TRIM, owner="code", every_seconds=60, enabled=False,
+        retired_at=clock.now(),
+    )  # fmt: skip
+    operators.worker("old@test", pid=2, code="0123456789ab", seen=20, stopping=False)
+    assert verdict.work_out().codes[-1] == "jobs_failed"
+    assert [cause.fades for cause in verdict.work_out().causes] == [False] * 3
+    Job.objects.filter(state="failed").update(finished_at=clock.now() - timedelta(minutes=30))
+    verdicts = verdict.work_out().causes
+    assert [cause.fades for cause in verdicts] == [False, False, True]
+    assert verdicts[-1].code == "jobs_failed"
+
+
+def test_what_gets_worse_by_waiting_comes_first() -> None:
+    codes = [check.code for check in verdict.checks()]
+    assert codes[-1] == "jobs_failed"
+    worse = ("disk_full", "connections_taken", "worker_silent", "snapshot_held", "calls_hang")
+    assert all(codes.index(code) < codes.index("pool_full") for code in worse)
+
+
+def test_failures_are_named_by_kind_and_silenced_by_their_button() -> None:
+    for id, error in ((7, "OilError"), (8, "WickError")):
+        group = FailureGroup.objects.create(id=id, handler=TRIM, error_class=error)
+        job = operators.job(finished_at=clock.now(), failure_group=group)
+        Attempt.objects.create(job=job, claim_no=1, outcome="failed", error_class=error)
+    first, second = verdict.work_out().causes
+    assert (first.subject, second.subject) == ("7", "8")
+    assert "with OilError" in first.words
+    assert first.action is not None
+    assert first.action.query == "state=failed&failure=7"
+    assert ": silenced until " in mend("jobs_failed", "7")
+    assert [cause.subject for cause in verdict.work_out().causes] == ["8"]
+    entry = LogEntry.objects.get()
+    assert entry.change_message.startswith("silenced until ")
+    check = verdict.check_of("jobs_failed")
+    assert check is not None
+    for odd in ("9", "x", "9" * 30):
+        assert check.mend(User.objects.get(), odd) == f"There is no kind of failure {odd}."
 
 
 def test_failures_that_are_silenced_are_no_cause() -> None:

@@ -9,7 +9,7 @@ from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.pause import resume
 from tailrace.jobs.platform.inspection.display.formatting import count, when
 from tailrace.jobs.platform.inspection.queues.stats import DUE
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.platform.inspection.verdict.cause import Button, Cause, Check, Facts, admin_link
 from tailrace.jobs.runtime import audit
 
 MAX_COUNTED = 1000
@@ -28,8 +28,7 @@ class QueuePaused(Check):
 
     code = "queue_paused"
     rank = 50
-    button = "Resume"
-    button_permission = "tailrace_jobs.pause_queue"
+    button = Button("Resume", "tailrace_jobs.pause_queue")
 
     def causes(self, facts: Facts) -> list[Cause]:
         return [_cause(*row) for row in query(_PAUSED, cap=MAX_COUNTED)]

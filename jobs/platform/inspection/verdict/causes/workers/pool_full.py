@@ -41,10 +41,10 @@ class PoolFull(Check):
         if not rows:
             return []
         pools = {pool.worker.pulse: pool for name, _, _ in rows for pool in full[name]}
-        return [_cause(list(pools.values()), rows)]
+        return [_cause(list(pools.values()), rows, worker_command(facts.workers))]
 
 
-def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause:
+def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]], command: str) -> Cause:
     jobs = [job for pool in pools for job in pool.jobs if job.occupies]
     processes = sum(pool.worker.concurrency for pool in pools)
     # `jobs` are the oldest first, so this keeps the first job of each process.
@@ -62,7 +62,7 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause
         since=since,
         advice="Due jobs start when these jobs end. To run more jobs at once, start another"
         " worker.",
-        command=worker_command("worker2@%h"),
+        command=command,
         link=Link("Running jobs of the workers", "tailrace:workers", (), "tailrace_jobs.view_job"),
     )
 

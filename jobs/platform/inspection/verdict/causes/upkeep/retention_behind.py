@@ -10,7 +10,7 @@ class RetentionBehind(Check):
     """Finished jobs that should have been deleted."""
 
     code = "retention_behind"
-    rank = 95
+    rank = 75
 
     def causes(self, facts: Facts) -> list[Cause]:
         overdue = most_overdue()

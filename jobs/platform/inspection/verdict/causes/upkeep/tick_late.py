@@ -29,4 +29,4 @@ class TickLate(Check):
         words = f"{last}, so retries, schedules and the sweeper do not run."
         if facts.pools:
             return [Cause(words, since=since, advice=_ALIVE)]
-        return [Cause(words, since=since, advice=_AWAY, command=worker_command())]
+        return [Cause(words, since=since, advice=_AWAY, command=worker_command(facts.workers))]

@@ -26,7 +26,7 @@ class HistoryBehind(Check):
     """Finished jobs that were not moved to the history, and days without a partition."""
 
     code = "history_behind"
-    rank = 93
+    rank = 45
 
     def causes(self, facts: Facts) -> list[Cause]:
         [(last, today, oldest)] = query(_READ, days=conf.JOBS_RETENTION_DAYS)

@@ -14,7 +14,7 @@ class DiskFull(Check):
     another project, the disk with this process's folder."""
 
     code = "disk_full"
-    rank = 90
+    rank = 12
 
     def causes(self, facts: Facts) -> list[Cause]:
         path = Path(getattr(settings, "VAR_DIR", Path.cwd()))

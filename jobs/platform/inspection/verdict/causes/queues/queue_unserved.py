@@ -21,11 +21,11 @@ class QueueUnserved(Check):
         queues = [queue for queue in facts.unserved if queue.name not in facts.behind_full_pools]
         names = [queue.name for queue in queues if not queue.workers]
         stuck = [queue for queue in queues if queue.workers and queue.stalled > PATIENCE_SECONDS]
-        causes = [_without_worker(names)] if names else []
+        causes = [_without_worker(names, worker_command(facts.workers))] if names else []
         return causes + [_stuck(queue) for queue in stuck[:MAX_NAMED]]
 
 
-def _without_worker(names: list[str]) -> Cause:
+def _without_worker(names: list[str], command: str) -> Cause:
     shown = ", ".join(names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     verb = "has" if len(names) == 1 else "have"
@@ -33,7 +33,7 @@ def _without_worker(names: list[str]) -> Cause:
         f"{count(len(names), 'queue')} {verb} due jobs and no worker: {shown}{more}.",
         subject=names[0],
         advice="Start a worker for these queues.",
-        command=f"{worker_command()} -Q {','.join(names)}",
+        command=f"{command} -Q {','.join(names)}",
         link=admin_link(f"Queue {names[0]}", "queue_change", names[0]),
     )
 

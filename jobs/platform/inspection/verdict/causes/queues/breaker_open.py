@@ -9,7 +9,7 @@ from tailrace.db.query import query
 from tailrace.jobs.destinations import breaker
 from tailrace.jobs.models import Breaker
 from tailrace.jobs.platform.inspection.display.formatting import count, when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.platform.inspection.verdict.cause import Button, Cause, Check, Facts, admin_link
 from tailrace.jobs.runtime import audit
 
 RECENT_SECONDS = 3600
@@ -31,8 +31,7 @@ class BreakerOpen(Check):
     code = "breaker_open"
     rank = 70
     permission = "tailrace_jobs.view_breaker"
-    button = "Try it now"
-    button_permission = "tailrace_jobs.close_breaker"
+    button = Button("Try it now", "tailrace_jobs.close_breaker")
 
     def causes(self, facts: Facts) -> list[Cause]:
         rows = query(_OPEN)

@@ -21,7 +21,7 @@ class WorkerOutdated(Check):
     """Workers that still run other code than is on the disk, long after a deploy."""
 
     code = "worker_outdated"
-    rank = 97
+    rank = 78
 
     def causes(self, facts: Facts) -> list[Cause]:
         if not facts.pools:

@@ -5,7 +5,7 @@ from tailrace.db.engine_database import home
 from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Schedule
 from tailrace.jobs.platform.inspection.display.formatting import when
-from tailrace.jobs.platform.inspection.verdict.cause import Cause, Check, Facts, admin_link
+from tailrace.jobs.platform.inspection.verdict.cause import Button, Cause, Check, Facts, admin_link
 from tailrace.jobs.runtime import audit
 
 MAX_NAMED = 20
@@ -16,8 +16,7 @@ class ScheduleGone(Check):
 
     code = "schedule_gone"
     rank = 60
-    button = "Schedule it again"
-    button_permission = "tailrace_jobs.change_schedule"
+    button = Button("Schedule it again", "tailrace_jobs.change_schedule")
 
     def causes(self, facts: Facts) -> list[Cause]:
         retired = Schedule.objects.retired().filter(enabled=False).order_by("-retired_at")

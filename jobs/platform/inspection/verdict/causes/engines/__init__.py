@@ -1,0 +1,1 @@
+"""Causes at the broker, the database and the disk."""

@@ -1,0 +1,1 @@
+"""Causes in one queue: its state, its failed jobs, its destinations."""

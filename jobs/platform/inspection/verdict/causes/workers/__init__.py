@@ -1,0 +1,1 @@
+"""Causes at the workers and their processes."""
