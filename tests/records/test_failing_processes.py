@@ -58,11 +58,10 @@ def none_running() -> bool:
 
 
 def killed_again() -> bool:
-    """With a tick: the process that has just been killed has lost its lease, without a wait."""
-    kills = Effect.objects.filter(note="kill").count()
-    running = Job.objects.running().filter(handler=INDEX, event__payload__title="kill")
-    for job in running.filter(routing_key=NAME, attempt=kills):
-        Job.objects.filter(pk=job.pk).update(lease_until=job.created_at)
+    """With a tick: the job whose process has just been killed is due, without its backoff."""
+    waiting = Job.objects.pending().filter(handler=INDEX, event__payload__title="kill")
+    for job in waiting.filter(routing_key=NAME, error__contains="was killed by signal 9"):
+        Job.objects.filter(pk=job.pk, state="pending", due_at__gt=now()).update(due_at=now())
     return ended("kill")
 
 
