@@ -72,6 +72,12 @@ def test_records_are_searched_by_words_and_by_meaning(
     expect(hits.first).to_contain_text("& its melting in summer")
     look_at(page, f"records-meaning-{width}-{scheme}", whole=False)
 
+    search.fill("quantum")
+    search.press("Enter")
+    expect(page.get_by_role("main")).to_contain_text("No records match")
+    expect(page.get_by_role("main")).to_contain_text("uses the model hashing:256")
+    look_at(page, f"records-nothing-{width}-{scheme}")
+
     search.fill(LONG_WORD[:30])
     index.select_option("")
     search.press("Enter")
