@@ -14,7 +14,8 @@ class WebSettings(AppSettings):
     """requests with one token that may come at once"""
     USER_RATE: float = Field(20.0, ge=0.01)
     """average requests per second of one user, with all tokens and pages together; the admin, and
-    feeds per IP address, have separate limits of the same size"""
+    by IP address feeds, sign-in pages, unsubscribe links and invalid tokens, have separate limits
+    of the same size"""
     USER_BURST: PositiveInt = 200
     """requests of a user that may come at once"""
     API_MAX_BODY_BYTES: int = Field(1_048_576, ge=1024)
