@@ -60,7 +60,7 @@ snow depth wind valley glacier river measurement station winter summer village f
 pressure energy species habitat protein cell language grammar archive letter history economy trade
 climate rainfall soil mineral galaxy spectrum orbit particle field
 """.split()
-IN_NO_RECORD = ("coffee", "compared", "unknown", "traceback", "overlap", "nginx", "colours", "digest")
+IN_NO_RECORD = "coffee compared unknown traceback overlap nginx colours digest".split()
 
 
 @pytest.mark.usefixtures("server")
