@@ -63,7 +63,10 @@ class AlertAdmin(ListAdmin):
     list_display = ("id", "user", "kind", "source", "level", "raised", "announced")
     list_filter = (SeverityFilter,)
     raised, announced = rendering.time_column("raised_at"), rendering.time_column("announced_at")
-    fieldsets = _fields(("user", "level"), ("kind", "source"), ("raised", "announced"))
+    next_notice = rendering.time_column("notice_at", "next notice")
+    fieldsets = _fields(
+        ("user", "level"), ("kind", "source"), ("raised", "announced"), "next_notice"
+    )
 
 
 @admin.register(WatchlistItem)
@@ -78,7 +81,10 @@ class ExposureAdmin(ListAdmin):
     list_select_related = ("user", "item", "breach")
     list_filter = (ExposureState, SeverityFilter)
     first, moved = rendering.time_column("first_at"), rendering.time_column("moved_at")
-    fieldsets = _fields(("user", "value"), ("breach", "level"), "state", ("first", "moved"))
+    announced = rendering.time_column("announced_at")
+    fieldsets = _fields(
+        ("user", "value"), ("breach", "level"), "state", ("first", "moved"), "announced"
+    )
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
         """Note on each row whether the user may see the watched value."""

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from tailrace.domains.protection.models import PropertyChange, PropertySnapshot
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS
+from tailrace.domains.protection.models import Alert, PropertyChange, PropertySnapshot
 from tailrace.domains.protection.services.properties import compare
 from tailrace.domains.protection.services.properties.names import normalised
+from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import add, alerts, changes
 from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer
@@ -214,3 +216,20 @@ def test_names_are_compared_without_order_case_accents_and_marks() -> None:
     assert normalised("A.B.C. L.L.C.") == normalised("ABC LLC")
     assert normalised("SMITH JOHN") != normalised("SMITH JOHN A")
     assert normalised("--") == ""
+
+
+def test_a_second_lien_within_the_pause_is_announced_at_its_end(
+    bought: SodaServer, ann: User, scan: Scan, run_jobs, clock
+) -> None:
+    documents = []
+    for number, hours in enumerate((0, 10, 72)):
+        clock.step(hours * 3600)
+        if number < 2:
+            bought.deed(f"202{number}", ["A BANK"], [], type="MTGE", amount=10)
+        scan(ann)
+        run_jobs(NOTIFICATIONS)
+        events = Event.objects.filter(type="protection.alert_raised").order_by("id")
+        documents = [event.payload["details"]["document"] for event in events]
+    assert documents == [["2020"], ["2021"]]
+    assert alerts() == [("lien_filing", "warning")]
+    assert Alert.objects.get().details["document"] == ["2020", "2021"]

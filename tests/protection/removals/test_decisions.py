@@ -3,9 +3,11 @@
 import pytest
 from django.contrib.auth.models import User
 
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS
 from tailrace.domains.protection.models import Alert, RemovalRequest
-from tailrace.domains.protection.services.removals import decisions
+from tailrace.domains.protection.services.removals import decisions, moves
 from tailrace.domains.protection.services.removals.person import Person
+from tailrace.events.models import Event
 from tests.protection.removals.kit import ANN, DAY, form_entry, history, now, started
 
 pytestmark = pytest.mark.django_db
@@ -105,3 +107,20 @@ def test_a_broker_that_left_the_file_leaves_one_way(broker, ann, rewrite, operat
 def test_several_brokers_are_started_at_once(broker, ann) -> None:
     rows = decisions.start(ann, ["records", "people", "records"], ANN)
     assert [row.broker for row in rows] == ["records", "people"]
+
+
+def test_a_request_that_needs_a_person_twice_in_a_day_is_announced_twice(
+    broker, ann, run_jobs, clock
+) -> None:
+    row = started(ann, "people")
+    for _ in range(2):
+        moves.park(row, "the form has changed")
+        run_jobs(NOTIFICATIONS)
+        clock.step(3600)
+        moves.try_again(row, ann)
+    raised = Event.objects.filter(type="protection.alert_raised")
+    assert raised.count() == 1
+    clock.step(86_400)
+    run_jobs(NOTIFICATIONS)
+    assert [event.payload["kind"] for event in raised] == ["removal_needs_person"] * 2
+    assert Alert.objects.count() == 1
