@@ -30,9 +30,18 @@ class Batch(list[ClaimedJob]):
     """The lane at which the walk along the lanes stopped early; None if it did not."""
 
 
+_START = uuid.uuid4().hex[:6]
+"""Of this process and its children: two containers may have the same host name and process ids."""
+
+
+def process_name(pid: int) -> str:
+    """Return the beginning of the names of all claims of a process: this one or a child."""
+    return f"{socket.gethostname()}:{pid}:{_START}"
+
+
 def worker_name() -> str:
     """Return a name that is unique to one claim of this process."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return process_name(os.getpid()) + uuid.uuid4().hex[:8]
 
 
 def claim(

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import socket
 from typing import Any
 
 import structlog
 from billiard.pool import EX_RECYCLE
 
+from tailrace.jobs.engine.claiming.claim import process_name
 from tailrace.jobs.engine.maintenance.ticking import rescue
 from tailrace.jobs.runtime import shutdown
 
@@ -34,10 +34,11 @@ class Children:
                 self._dead[pid] = how_it_ended(process.exitcode)
         self._known = processes
         for pid, how in list(self._dead.items()):
-            rescued = rescue.rescue_of_process(
-                f"{socket.gethostname()}:{pid}:", how, blamed=not shutdown.requested()
-            )
-            log.error("worker.process_died", process=pid, how=how, jobs=rescued)
+            if pid not in processes:  # else a new process has its id, and the leases decide
+                rescued = rescue.rescue_of_process(
+                    process_name(pid), how, blamed=not shutdown.requested()
+                )
+                log.error("worker.process_died", process=pid, how=how, jobs=rescued)
             del self._dead[pid]
 
 

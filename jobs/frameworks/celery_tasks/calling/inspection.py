@@ -3,7 +3,6 @@ answers for the calls that its processes hold."""
 
 import json
 import os
-import socket
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -14,19 +13,19 @@ from django.db import Error
 
 from tailrace.db import connections
 from tailrace.db.query import query
-from tailrace.db.sql.arrays import number_array
+from tailrace.db.sql.arrays import text_array
+from tailrace.jobs.engine.claiming.claim import process_name
 from tailrace.jobs.frameworks.celery_tasks import handlers
 
 log = structlog.get_logger(__name__)
 
 MOST = 1000
 """Calls in an answer."""
-# The name of a claim's worker begins with its host and the number of its process.
 _HELD = """
 SELECT j.handler, j.payload, j.begun, j.started_at, split_part(j.worker, ':', 2)::int
 FROM tailrace_jobs_live j
-WHERE j.state = 'running' AND split_part(j.worker, ':', 1) = %(host)s
-  AND split_part(j.worker, ':', 2) = ANY(SELECT p::text FROM unnest(%(pids)s::bigint[]) p)
+WHERE j.state = 'running' AND EXISTS (
+  SELECT FROM unnest(%(processes)s::text[]) name WHERE starts_with(j.worker, name))
 ORDER BY j.id LIMIT %(most)s
 """
 ACTIVE, RESERVED = "active", "reserved"
@@ -65,9 +64,8 @@ def _held_by(state: Any) -> list[Call]:
     try:
         with connections.engine():
             try:
-                rows = query(
-                    _HELD, host=socket.gethostname(), pids=number_array(_pids(state)), most=MOST
-                )
+                names = map(process_name, _pids(state))
+                rows = query(_HELD, processes=text_array(names), most=MOST)
             finally:  # a process that is forked later would share it
                 connections.current().close()
     except Error as error:

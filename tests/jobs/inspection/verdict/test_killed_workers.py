@@ -1,10 +1,12 @@
 """A handler that ends its process is named at the second loss, with the signal."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tailrace.jobs.engine.claiming.claim import process_name
 from tailrace.jobs.engine.maintenance.ticking import losses, rescue
 from tailrace.jobs.engine.maintenance.workers.children import Children, how_it_ended
 from tailrace.jobs.enqueue import enqueue, enqueue_many
@@ -24,8 +26,7 @@ def lose(name: str = Working.name, how: str = KILLED) -> int:
     """Claim jobs of the queue; their process dies at once. Return how many were rescued."""
     own = claimed(name)
     Job.objects.filter(pk__in=[job.id for job in own]).update(begun=True)
-    host, pid, _claim = own[0].worker.split(":")
-    return rescue.rescue_of_process(f"{host}:{pid}:", how)
+    return rescue.rescue_of_process(process_name(os.getpid()), how)
 
 
 def words() -> list[str]:
@@ -41,6 +42,18 @@ def test_a_job_whose_process_died_is_rescued_at_once_with_the_reason(system: Non
     assert Attempt.objects.get().message == job.error
     assert id == job.pk
     assert words() == []
+
+
+def test_a_process_with_the_same_host_and_id_on_another_machine_keeps_its_jobs(
+    system: None,
+) -> None:
+    """Containers may have the same host name; the ids of their processes are mostly small."""
+    enqueue(Working)
+    [job] = claimed(Working.name)
+    host, pid, claim = job.worker.split(":")
+    Job.objects.update(worker=f"{host}:{pid}:other!{claim[6:]}")
+    assert rescue.rescue_of_process(process_name(os.getpid()), KILLED) == 0
+    assert Job.objects.get().state == "running"
 
 
 def test_its_backoff_is_honoured(system: None, clock: Clock) -> None:
