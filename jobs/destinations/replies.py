@@ -1,10 +1,14 @@
 """The result of a message that was sent over HTTP."""
 
+from typing import TYPE_CHECKING
+
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from tailrace.net.http_client import Reply
+
+if TYPE_CHECKING:  # the core has no HTTP client
+    from tailrace.net.http_client import Reply
 
 
-def result_of_reply(reply: Reply, *, redirected: str = "set the new URL") -> DeliveryResult:
+def result_of_reply(reply: "Reply", *, redirected: str = "set the new URL") -> DeliveryResult:
     """Return the result of a reply: 408, 429, 5xx and network errors are retried.
 
     `redirected` is what to do if the destination has another URL.

@@ -44,7 +44,7 @@ def _draft(event: Recorded) -> Draft:
         if is_ended
         else {
             "title": text.title[:1000],
-            "description": text.text[:10_000],
+            "description": f"{text.text[:10_000]}\n\n{text.link}".strip(),
             "creators": [domain],
             "keywords": [kind],
             "language": "en",

@@ -145,4 +145,4 @@ def test_photographers_are_notified_of_their_gathering(run_jobs) -> None:
     text = event_text.render_event(recorded)
     assert text.title == "The gathering near 52.500, 13.401 has ended with 5 photos"
     assert text.link.endswith(f"/photos/gatherings/{event.payload['gathering']}")
-    assert text.link in text.text
+    assert text.link not in text.text, "each channel adds it"

@@ -52,7 +52,7 @@ BOMB = (
         (Response(500), "answered 500"),
         (Response(404), "answered 404: check its address"),
         (Response(302, b"", {"Location": "/oai"}), "redirects more than 3 times"),
-        (Response(302, b"", {"Location": "http://10.0.0.1/"}), "WEBHOOK_ALLOW"),
+        (Response(302, b"", {"Location": "http://10.0.0.1/"}), "RECORDS_LOCAL_SOURCES"),
         (Response(302, b"", {"Location": "file:///etc/passwd"}), "not supported"),
         (Response(302), "answered 302 without a Location header"),
     ],
