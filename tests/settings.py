@@ -3,8 +3,16 @@
 from importlib.util import find_spec
 
 from tailrace.config import settings
+from tailrace.db.engine_database import with_session
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
+# In a test's transaction the engine uses the default connection. There PostgreSQL would compile a
+# claim each time (JIT), which takes up to a minute on a slow machine; the engine's own has it off.
+_default = settings.DATABASES["default"]
+DATABASES = {
+    **settings.DATABASES,
+    "default": {**_default, "OPTIONS": with_session(_default["OPTIONS"], {"jit": "off"})},
+}
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
 TASKS_OF_DJANGO = "django_tasks" if find_spec("django.tasks") is None else "django.tasks"
 TASKS = {
