@@ -40,6 +40,9 @@ PAUSED = """EXISTS (
 # A locked job is passed over: a publisher has merged another job into it, and decides it after the
 # commit. A job of a flow is decided again after a pause: its lock is mostly that of `_MARK`.
 #
+# It is locked in a LATERAL subquery, since a plan of a join that was made while the table was empty
+# may read the whole table.
+#
 # The next parent of a job with many is looked for below the earlier one, because parents are chosen
 # from the newest to the oldest. So the rows of 10,000 parents are read once in all. If there is
 # none, all rows are read, which also finds a parent that was added, or replayed, after it had been
@@ -58,9 +61,12 @@ free AS MATERIALIZED (
   SELECT candidate.*, EXISTS (
     SELECT 1 FROM tailrace_jobs_dependency d WHERE d.job_id = candidate.id OFFSET {few}
   ) AS has_many
-  FROM candidate JOIN tailrace_jobs_live c ON {of_candidate}
-  WHERE c.state = 'waiting' AND c.after_id IS NOT DISTINCT FROM candidate.parent
-  ORDER BY c.id FOR NO KEY UPDATE OF c SKIP LOCKED
+  FROM candidate, LATERAL (
+    SELECT FROM tailrace_jobs_live c
+    WHERE {of_candidate} AND c.state = 'waiting'
+      AND c.after_id IS NOT DISTINCT FROM candidate.parent
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) locked
 ),
 decided AS MATERIALIZED (
   SELECT free.id, free.parent, free.state, all_of.*,
