@@ -3,16 +3,17 @@
 from importlib.util import find_spec
 
 from tailrace.config import settings
-from tailrace.db.engine_database import with_session
+from tailrace.db.engine_database import ENGINE, with_session
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
 # In a test's transaction the engine uses the default connection. There PostgreSQL would compile a
 # claim each time (JIT), which takes up to a minute on a slow machine; the engine's own has it off.
-_default = settings.DATABASES["default"]
-DATABASES = {
-    **settings.DATABASES,
-    "default": {**_default, "OPTIONS": with_session(_default["OPTIONS"], {"jit": "off"})},
-}
+# A pooler refuses such options.
+DATABASES = settings.DATABASES
+if not DATABASES[ENGINE]["POOLED"]:
+    _default = DATABASES["default"]
+    _options = with_session(_default["OPTIONS"], {"jit": "off"})
+    DATABASES = {**DATABASES, "default": {**_default, "OPTIONS": _options}}
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
 TASKS_OF_DJANGO = "django_tasks" if find_spec("django.tasks") is None else "django.tasks"
 TASKS = {
