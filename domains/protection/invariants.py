@@ -25,7 +25,7 @@ class FindingsAreAnnounced(Invariant):
     """Each exposure, change of a property and move of a removal request that its user should know
     was announced, or waits for a notice of its alert.
 
-    Repaired: findings that nobody was notified of, for which notices are sent now.
+    Repaired: findings that no notice has named, for which notices are sent now.
     """
 
     name = "protection.findings_are_announced"

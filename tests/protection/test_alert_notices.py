@@ -1,7 +1,5 @@
 """Alerts are announced to their person alone: the bad ones at once, the others in the digest."""
 
-from datetime import timedelta
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -17,7 +15,6 @@ from tests.security.remains import rows_with
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DAY = timedelta(hours=24)
 QUEUES = (NOTIFICATIONS, "subscriptions.notify", "subscriptions.mail", "subscriptions.web")
 
 
@@ -28,7 +25,7 @@ def ann() -> User:
 
 
 def alert(user: User, severity: Severity, kind: str = "exposure", **details: object) -> None:
-    raise_alerts([Finding(user.pk, kind, f"test {severity}", severity, details)], DAY)
+    raise_alerts([Finding(user.pk, kind, f"test {severity}", severity, details)])
 
 
 def test_a_warning_is_mailed_at_once_and_an_info_waits_for_the_digest(ann, run_jobs, smtp) -> None:

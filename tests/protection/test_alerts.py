@@ -1,7 +1,6 @@
 """One alert per user, kind and source within a pause, unless a finding is worse."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,7 +13,6 @@ from tailrace.jobs.models import Job
 from tests.web.jobs.requesting import operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DAY = timedelta(hours=24)
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def user() -> User:
 
 def find(user: User, severity: Severity = Severity.WARNING, source: str = "hibp") -> int:
     """Raise an alert on a finding of this severity; return how many were raised."""
-    return len(raise_alerts([Finding(user.pk, "exposure", source, severity)], DAY))
+    return len(raise_alerts([Finding(user.pk, "exposure", source, severity)]))
 
 
 def test_a_second_alert_waits_for_the_end_of_the_pause(user, clock) -> None:
@@ -44,7 +42,7 @@ def test_a_rise_in_severity_passes(user) -> None:
 
 def test_of_findings_at_once_the_worst_counts(user) -> None:
     severities = (Severity.INFO, Severity.CRITICAL, Severity.WARNING)
-    raise_alerts([Finding(user.pk, "exposure", "hibp", each) for each in severities], DAY)
+    raise_alerts([Finding(user.pk, "exposure", "hibp", each) for each in severities])
     assert [alert.severity for alert in Alert.objects.all()] == [Severity.CRITICAL]
 
 

@@ -1,7 +1,5 @@
 """The pages of a customer, as a browser without scripts sees them."""
 
-from datetime import timedelta
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -35,7 +33,7 @@ def alerts(user: User, count: int) -> None:
         )
         for number in range(count)
     ]
-    raise_alerts(findings, timedelta(hours=24))
+    raise_alerts(findings)
 
 
 def test_an_empty_overview_says_how_to_begin(ann) -> None:

@@ -7,6 +7,7 @@ A finding has the alert that it joined, and the time when a notice named it.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.db.models import Max, QuerySet
@@ -56,6 +57,8 @@ class FindingType:
     """SQL condition on `f`: a finding without an alert is newer than `before`."""
     is_finding: ClassVar[str] = "true"
     """SQL condition on `f`: the row is a finding."""
+    pause: ClassVar[timedelta] = timedelta(hours=24)
+    """How long no second alert of one kind and source is raised, unless it is more severe."""
 
     def of_alert(self, alert: Alert) -> QuerySet[Any]:
         """Return the findings that have joined the alert."""
@@ -105,6 +108,7 @@ class PropertyChanges(FindingType):
         " JOIN auth_user u ON u.id = p.user_id"
     )
     is_new = "f.noticed_at > %(before)s"
+    pause = timedelta(hours=72)
 
     def of_alert(self, alert: Alert) -> QuerySet[PropertyChange]:
         return PropertyChange.objects.filter(property=_id_in(alert.source), alert=alert.pk)

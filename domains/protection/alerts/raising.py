@@ -1,7 +1,7 @@
 """Raise alerts: one per user, kind and source within a pause, unless a finding is more severe.
 
-What is found within the pause joins the alert. It is announced when the pause ends, or at once if
-it is critical.
+Findings within the pause join the alert. They are announced when the pause ends, or at once if they
+are critical.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,10 +20,6 @@ from tailrace.domains.protection.models import Alert, AlertPause, Severity
 from tailrace.jobs.enqueue import enqueue
 
 NOTIFICATIONS = "protection.notifications_send"
-PAUSE = timedelta(hours=24)
-"""How long no second alert of one kind and source is raised, unless it is more severe."""
-PROPERTY_PAUSE = timedelta(hours=72)
-"""The same for alerts about one property."""
 GATHERING = timedelta(minutes=1)
 """The shortest time between two notices of an alert."""
 
@@ -45,8 +41,8 @@ class Pause:
         return not self.runs or self.alert is None or self.severity < finding.severity
 
 
-def raise_alerts(findings: Sequence[Finding], pause: timedelta = PAUSE) -> list[Alert]:
-    """Raise alerts for the findings without an alert in the last `pause`, and let the others join
+def raise_alerts(findings: Sequence[Finding]) -> list[Alert]:
+    """Raise alerts for the findings that are in no pause (see FindingType), and let the others join
     their alerts; return the new alerts.
 
     Runs in the transaction that stores the findings. Jobs of the queue
@@ -58,7 +54,7 @@ def raise_alerts(findings: Sequence[Finding], pause: timedelta = PAUSE) -> list[
         raised = []
         for key, finding in sorted(merged.items()):
             if pauses[key].admits(finding):
-                raised.append(_raise(finding, pause))
+                raised.append(_raise(finding))
             else:
                 _join(finding, pauses[key])
     return raised
@@ -107,7 +103,7 @@ def _merged(findings: Sequence[Finding]) -> Mapping[Key, Finding]:
     return merged
 
 
-def _raise(finding: Finding, pause: timedelta) -> Alert:
+def _raise(finding: Finding) -> Alert:
     alert = Alert.objects.create(
         user_id=finding.user_id,
         kind=finding.kind,
@@ -118,7 +114,7 @@ def _raise(finding: Finding, pause: timedelta) -> Alert:
     pauses = AlertPause.objects.filter(
         user=finding.user_id, kind=finding.kind, source=finding.source
     )
-    until = database_now() + pause
+    until = database_now() + type_of(finding.kind).pause
     pauses.update(severity=finding.severity, until=until, alert=alert.pk)
     _add(finding, alert)
     announce_soon(finding.user_id)

@@ -15,7 +15,7 @@ class Severity(models.IntegerChoices):
 
 class Alert(models.Model):
     """Something that a user should know: one or more findings of a kind at a source.
-    `alerts.raising` and `alerts.announcing` are the only writers.
+    `alerts.raising` and `services.announcing` are the only writers.
 
     The first notice is due when the alert is raised. Findings that join it later are announced by a
     further notice. It contains no watched value: `details` refers to objects by their ids.

@@ -10,8 +10,6 @@ from django.db.models import F, Q, QuerySet
 from tailrace.db.query import database_now, query
 from tailrace.domains.protection.alerts.findings import TYPES, FindingType, type_of
 from tailrace.domains.protection.alerts.raising import (
-    PAUSE,
-    PROPERTY_PAUSE,
     announce_now,
     announce_soon,
     lock_pauses,
@@ -43,9 +41,9 @@ def _due(user_id: int) -> QuerySet[Alert]:
 @transaction.atomic
 def _announce(user_id: int, id: int) -> bool:
     """Send the notice of an alert that is due; return False if there is nothing to announce."""
-    found = Alert.objects.filter(pk=id).values_list("user", "kind", "source").first()
-    if found is not None:
-        lock_pauses([found])
+    key = Alert.objects.filter(pk=id).values_list("user", "kind", "source").first()
+    if key is not None:
+        lock_pauses([key])
     alert = _due(user_id).filter(pk=id).select_for_update(no_key=True).first()
     if alert is None:
         return False
@@ -64,7 +62,7 @@ def _announce_findings(alert: Alert) -> bool:
     False if there are none."""
     type = type_of(alert.kind)
     new = type.of_alert(alert).filter(announced_at=None)
-    # The lock keeps them from being deleted meanwhile.
+    # With the lock, no other transaction deletes the findings before the notice is published.
     ids = list(new.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
     if ids:
         rows = type.model._default_manager.filter(pk__in=ids)
@@ -103,10 +101,10 @@ ORDER BY f.id LIMIT %(limit)s
 
 
 def unannounced(limit: int) -> list[tuple[int, int]]:
-    """Return the findings that nobody was notified of and no notice will name, each as the index of
-    its type in TYPES and its id."""
+    """Return the findings that no notice has named or will name, each as the index of its type in
+    TYPES and its id."""
     before = database_now() - LATE
-    found = []
+    rows: list[tuple[int, int]] = []
     for index, type in enumerate(TYPES):
         statement = _UNANNOUNCED.format(
             table=type.model._meta.db_table,
@@ -114,22 +112,22 @@ def unannounced(limit: int) -> list[tuple[int, int]]:
             is_finding=type.is_finding,
             is_new=type.is_new,
         )
-        found += [(index, id) for (id,) in query(statement, before=before, limit=limit)]
-    return found[:limit]
+        rows += [(index, id) for (id,) in query(statement, before=before, limit=limit)]
+    return rows[:limit]
 
 
-def announce_findings(found: Sequence[tuple[int, int]]) -> int:
-    """Announce these findings at once: by their alerts, or by new ones; return their number."""
+def announce_findings(rows: Sequence[tuple[int, int]]) -> int:
+    """Announce these findings at once: by their alerts, or by new ones; return their number. `rows`
+    as returned by `unannounced`."""
     for index, type in enumerate(TYPES):
-        if ids := [id for each, id in found if each == index]:
+        if ids := [id for each, id in rows if each == index]:
             _announce_rows(type, ids)
-    return len(found)
+    return len(rows)
 
 
 def _announce_rows(type: FindingType, ids: Sequence[int]) -> None:
-    pause = PROPERTY_PAUSE if type is TYPES[1] else PAUSE
     findings = type.findings(ids)
-    raise_alerts(findings, pause)
+    raise_alerts(findings)
     rows = type.model._default_manager.filter(pk__in=ids, alert__isnull=False)
     announce_now(sorted({alert for alert in rows.values_list("alert", flat=True) if alert}))
     for user in sorted({finding.user_id for finding in findings}):

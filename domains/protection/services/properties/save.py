@@ -10,11 +10,7 @@ from django.db.models import Case, When
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.alerts.findings import PROPERTY_CHANGES
-from tailrace.domains.protection.alerts.raising import (
-    PROPERTY_PAUSE,
-    lock_pauses,
-    raise_alerts,
-)
+from tailrace.domains.protection.alerts.raising import lock_pauses, raise_alerts
 from tailrace.domains.protection.models import (
     PropertyChange,
     PropertySnapshot,
@@ -86,8 +82,7 @@ def _store(
         return Saved()
     complete = snapshot.complete and reading.complete
     changes = _record(row, compare(old, documents, complete=complete))
-    findings = PROPERTY_CHANGES.findings(change.pk for change in changes)
-    alerts = raise_alerts(findings, PROPERTY_PAUSE)
+    alerts = raise_alerts(PROPERTY_CHANGES.findings(change.pk for change in changes))
     return Saved(len(changes), len(alerts))
 
 
