@@ -5,14 +5,14 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 
-from tailrace.db import clock
+from tailrace.db import clock, locks
 from tailrace.db.query import query
 from tailrace.jobs.models import FailureGroup, Job
 from tailrace.jobs.platform.inspection.storage import Snapshot, oldest_snapshot
 from tailrace.jobs.platform.inspection.verdict.causes.engines import snapshot_held
 from tailrace.jobs.runtime import thread_failures
 from tests.jobs import operators
-from tests.kit import held
+from tests.kit import at_once, held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 END = "/overview/mend/snapshot_held"
@@ -128,3 +128,18 @@ def test_who_may_not_silence_or_replay_has_no_button_and_no_effect() -> None:
     group.refresh_from_db()
     assert group.silenced_until is not None
     assert LogEntry.objects.count() == 1
+
+
+def test_a_button_says_who_holds_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
+    group = FailureGroup.objects.create(id=7, handler=operators.Trim.name)
+    chief = operators.client("chief", "tailrace_jobs.change_failuregroup")
+    with held("SELECT 1 FROM tailrace_jobs_failuregroup WHERE id = %s FOR UPDATE", group.pk) as pid:
+        [response] = at_once(
+            1, lambda _: chief.post(SILENCE, {"subject": str(group.pk)}), seconds=30
+        )
+    assert response.status_code == 302
+    assert f"held by database session {pid} (psql)" in page(chief)
+    group.refresh_from_db()
+    assert group.silenced_until is None
+    assert not LogEntry.objects.exists()

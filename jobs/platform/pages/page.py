@@ -73,7 +73,10 @@ def mend(request: HttpRequest, code: str) -> HttpResponse:
         return HttpResponseBadRequest("subject: must be the subject of a cause")
     if check.button.confirm and request.POST.get("confirmed") != "yes":
         return HttpResponseBadRequest("confirmed: must be yes, because this cannot be undone")
-    messages.success(request, check.mend(user_of(request), subject))
+    try:
+        messages.success(request, check.mend(user_of(request), subject))
+    except Blocked as error:
+        messages.error(request, f"Nothing was changed: {error}.")
     return redirect("tailrace:overview")
 
 

@@ -1,10 +1,8 @@
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
-from django.db import transaction
 
-from tailrace.db import clock
-from tailrace.db.engine_database import home
+from tailrace.db import clock, row_wait
 from tailrace.db.query import query
 from tailrace.db.row_ids import row_id
 from tailrace.jobs.models import FailureGroup
@@ -21,7 +19,7 @@ from tailrace.jobs.runtime import audit
 
 RECENT_SECONDS = 3600
 FADES_SECONDS = 600
-"""A failure that nobody acts on gets no worse: after this time, other causes come first."""
+"""A failed job gets no worse by waiting: after this time, other causes come first."""
 SILENCE = timedelta(days=1)
 MAX_COUNTED = 100
 """The number of newest failed jobs of a queue that are read."""
@@ -60,10 +58,10 @@ class JobsFailed(Check):
 
     def mend(self, user: User, subject: str) -> str:
         until = clock.now() + SILENCE
-        with transaction.atomic(using=home()):
-            group = FailureGroup.objects.filter(pk=row_id(subject) or 0).first()
-            if group is None:
-                return f"There is no kind of failure {subject}."
+        group = FailureGroup.objects.filter(pk=row_id(subject) or 0).first()
+        if group is None:
+            return f"There is no kind of failure {subject}."
+        with row_wait.bounded(FailureGroup, id=group.pk):
             FailureGroup.objects.filter(pk=group.pk).update(silenced_until=until)
             message = f"silenced until {timestamp(until)}"
             audit.record(user, FailureGroup, message, [(group.pk, str(group))])
