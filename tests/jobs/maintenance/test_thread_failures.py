@@ -140,20 +140,35 @@ def test_an_error_of_a_wake_up_is_recorded() -> None:
     wait_until(lambda: failed("test-waker"))
 
 
-def test_reports_go_on_after_a_reporter_that_exits(monkeypatch: pytest.MonkeyPatch) -> None:
-    reported: list[int] = []
+reported: list[int] = []
 
-    def exit_once(failure: Any) -> None:
-        reported.append(failure)
-        if len(reported) == 1:
-            raise SystemExit
 
-    reports = report._Reports()
-    monkeypatch.setattr(report, "report_failure", exit_once)
-    reports.add([1])  # type: ignore[list-item]
-    wait_until(lambda: reported == [1])
-    reports.add([2])  # type: ignore[list-item]
-    wait_until(lambda: reported == [1, 2])
+def exit_once(failure: report.Failure) -> None:
+    """A reporter of a project."""
+    reported.append(failure.job_id)
+    if len(reported) == 1:
+        raise SystemExit
+
+
+@pytest.fixture
+def exiting_reporter(settings: Any) -> Iterator[None]:
+    settings.JOBS_ERROR_REPORTERS = [f"{__name__}.exit_once"]
+    report.reporters.cache_clear()
+    yield
+    reported.clear()
+    report.reporters.cache_clear()
+
+
+@pytest.mark.usefixtures("exiting_reporter")
+def test_reports_go_on_after_a_reporter_that_exits() -> None:
+    def report_one(id: int) -> None:
+        failure = report.Failure("test.work", id, None, "", "", 1, 4, 1, False, 60.0, "", "")
+        report.report_later([failure])
+        wait_until(lambda: reported[-1:] == [id])
+
+    report_one(1)
+    report_one(2)
+    assert reported == [1, 2]
 
 
 def test_a_failure_that_came_back_counts_and_fades(clock: Any) -> None:

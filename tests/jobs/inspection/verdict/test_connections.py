@@ -10,7 +10,7 @@ from django.test import Client
 from psycopg import conninfo
 
 from tailrace.jobs.platform.inspection import verdict
-from tailrace.jobs.platform.inspection.storage.connections import connections
+from tailrace.jobs.platform.inspection.storage.connections import are_taken, connections
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -108,15 +108,9 @@ def test_the_figure_is_shown_always(system: None, settings: object) -> None:
         "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
     ],
 )
-def test_a_refused_connection_is_named(
-    text: str, system: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse() -> None:
-        raise OperationalError(f"connection failed: {text}")
-
-    monkeypatch.setattr(verdict, "Facts", refuse)
-    assert list(words()) == ["connections_taken"]
-    assert "all possible connections are taken" in words()["connections_taken"]
+def test_the_errors_of_a_server_without_a_free_connection_are_known(text: str) -> None:
+    assert are_taken(OperationalError(f"connection failed: {text}"))
+    assert not are_taken(OperationalError("connection failed: Connection refused"))
 
 
 @pytest.fixture

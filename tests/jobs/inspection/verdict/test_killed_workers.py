@@ -1,13 +1,18 @@
 """A handler that ends its process is named at the second loss, with the signal."""
 
 import os
+import signal
+import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
+from billiard import Process
+from billiard.pool import EX_RECYCLE
 
 from tailrace.jobs.engine.claiming.claim import process_name
 from tailrace.jobs.engine.maintenance.ticking import losses, rescue
+from tailrace.jobs.engine.maintenance.ticking.rescue import PROCESS_DIED
 from tailrace.jobs.engine.maintenance.workers.children import Children, how_it_ended
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Attempt, Job
@@ -15,7 +20,7 @@ from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.explain.explanation import explain
 from tailrace.jobs.testing.clock import Clock
 from tests.jobs import operators
-from tests.kit import claimed, empty_broker, wait_until, worker
+from tests.kit import PATIENCE, claimed, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Other, Working
 
 pytestmark = pytest.mark.django_db
@@ -134,38 +139,39 @@ def test_jobs_of_other_processes_stay(system: None) -> None:
     assert Job.objects.running().count() == 1
 
 
-def test_only_an_unexpected_end_of_a_process_is_a_loss(
-    system: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Process:
-        def __init__(self, pid: int, exitcode: int | None) -> None:
-            self.pid, self.exitcode = pid, exitcode
-
-    class Pool:
-        """As billiard's, within Celery's."""
-
-        def __init__(self, *processes: Process) -> None:
-            self._pool = list(processes)
-
-    class CeleryPool:
-        _pool = Pool()
-
-    ended: list[tuple[str, str]] = []
-
-    def note(process: str, how: str, **kwargs: Any) -> int:
-        ended.append((process.split(":")[1], how))
-        return 0
-
-    monkeypatch.setattr(rescue, "rescue_of_process", note)
-    pool, last = CeleryPool(), Process(5, None)
+def test_only_an_unexpected_end_of_a_process_is_a_loss(system: None) -> None:
+    """Each process of the pool holds a job."""
+    codes = (os.EX_OK, EX_RECYCLE, 1)
+    processes = [Process(target=os._exit, args=(code,)) for code in codes]
+    processes += [Process(target=time.sleep, args=(600,)) for _ in range(2)]
+    enqueue_many(Working, [{}] * len(processes))
+    for process, job in zip(processes, claimed(Working.name, len(processes)), strict=True):
+        process.start()
+        Job.objects.filter(pk=job.id).update(worker=f"{process_name(process.pid)}a", begun=True)
+    *ended, running = processes
+    # As Celery's pool, which has billiard's.
+    pool = SimpleNamespace(_pool=SimpleNamespace(_pool=list(processes)))
     children = Children(pool)
-    children.rescue_jobs_of_dead()
-    pool._pool = Pool(Process(1, 0), Process(2, -9), Process(3, 155), Process(4, 1), last)
-    children.rescue_jobs_of_dead()
-    pool._pool = Pool(last)
-    children.rescue_jobs_of_dead()
-    children.rescue_jobs_of_dead()
-    assert ended == [("2", KILLED), ("4", "ended with exit status 1")]
+    try:
+        children.rescue_jobs_of_dead()
+        os.kill(ended[-1].pid, signal.SIGKILL)
+        for process in ended:
+            process.join(PATIENCE)
+        pool._pool._pool = [running]
+        for _ in range(2):
+            children.rescue_jobs_of_dead()
+    finally:
+        running.terminate()
+        running.join(PATIENCE)
+    lost = [PROCESS_DIED.format(how=how) for how in ("ended with exit status 1", KILLED)]
+    jobs = Job.objects.order_by("pk").values_list("state", "error")
+    assert list(jobs) == [
+        ("running", ""), ("running", ""), ("pending", lost[0]), ("pending", lost[1]),
+        ("running", ""),
+    ]  # fmt: skip
+
+
+def test_the_signals_of_a_system_have_names() -> None:
     assert how_it_ended(-64) == "was killed by signal 64 (SIGRTMAX)"
     assert how_it_ended(-63) == "was killed by signal 63"
 
