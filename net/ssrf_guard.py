@@ -17,7 +17,7 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 ALLOW_HTTP = " (or set WEBHOOK_ALLOW_HTTP)"
 ALLOW_ADDRESS = " (an administrator can allow it with WEBHOOK_ALLOWED_NETWORKS)"
-"""How to allow what is refused. Users of the guard with another variable name that one instead."""
+"""How to allow a refused address. Callers with a setting of their own give its name instead."""
 MAX_URL_LENGTH = 2000
 WEB_PORTS = (80, 443)
 FIRST_FREE_PORT = 1024

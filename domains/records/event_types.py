@@ -17,7 +17,7 @@ SOURCE = "records"
 
 def submitter(event: Recorded) -> str:
     """Return the user or the source that submitted the deposition of this event, or "". It is the
-    lane of the jobs of each step, so that nobody waits behind a harvest."""
+    lane of the jobs of each step, so that users do not wait behind a harvest."""
     account = event.raw_payload.get("account")
     if account is not None:
         return f"user/{account}"

@@ -78,7 +78,7 @@ def cancel_pending(jobs: Sequence[tuple[str, Mapping[str, Any]]], reason: str) -
             ids = [id for (id,) in rows]
             changed = cancel(ids, by="cancel_pending", reason=reason, running=False).changed
             cancelled += len(changed)
-            if not changed:  # they began meanwhile
+            if not changed:  # they have begun since
                 break
     return cancelled
 

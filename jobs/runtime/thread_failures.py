@@ -1,7 +1,7 @@
 """The failures of threads that jobs depend on, and how such a thread continues after one.
 
 Each failure is logged as an error and recorded in tailrace_jobs_pulse, where the verdict reads it:
-the thread may be in a process that nobody looks at.
+the log of the process may not be read by anybody.
 """
 
 import json

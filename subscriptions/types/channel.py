@@ -75,7 +75,7 @@ class ChannelType:
 
     @classmethod
     def sent_without_job(cls, event_id: int, keys: Collection[RecipientKey]) -> Iterator[Sent]:
-        """Yield what was sent, or will be, of an event to these recipients without a job."""
+        """Yield the messages about an event to these recipients without a job, such as digests."""
         yield from ()
 
 

@@ -84,7 +84,7 @@ def for_everybody(view: View) -> View:
 
 def for_strangers(kind: str) -> Callable[[View], View]:
     """Return a decorator for pages of this kind, which need no account and show forms: limit the
-    requests of each IP address, apart from those of other kinds."""
+    requests of each IP address. Pages of another kind have a budget of their own."""
 
     def decorated(view: View) -> View:
         @wraps(view)

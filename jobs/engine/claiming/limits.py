@@ -1,4 +1,4 @@
-"""The limits of a queue, which depend on other claims: so many jobs run at once, or start per
+"""The limits of a queue, which depend on other claims: how many jobs run at once, or start per
 second. Such claims, and claims of ordered queues, hold the claim lock of the queue."""
 
 import sys

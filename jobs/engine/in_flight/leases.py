@@ -1,7 +1,7 @@
 """Renew the leases of the calls in flight from a separate thread, three times per lease.
 
-If the engine thread has not worked for UNWATCHED_SECONDS, nobody settles the calls: their leases
-are not renewed, so that other workers run the jobs.
+If the engine thread has not worked for UNWATCHED_SECONDS, it does not settle the calls: their
+leases are not renewed, so that other workers run the jobs.
 """
 
 import threading

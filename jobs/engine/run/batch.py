@@ -239,7 +239,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _call(
     handler: Handler, jobs: Sequence[ClaimedJob], limit: float | None
 ) -> BaseException | None:
-    """Call the handler with several jobs; return what it raised. Raises Interrupted."""
+    """Call the handler with several jobs; return its error, if any. Raises Interrupted."""
     for job in jobs:
         job.outcome = job.blamed_for = None
     try:

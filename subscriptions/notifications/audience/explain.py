@@ -18,8 +18,8 @@ from tailrace.subscriptions.types.subscribable import is_urgent, offered_channel
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether a user would be notified of one event by one channel now, and why; and what was
-    sent."""
+    """Whether a user would be notified of one event by one channel now, and why; and the record of
+    the message that the channel sent."""
 
     channel: str
     notified: bool
@@ -31,7 +31,7 @@ class Explanation:
     group: str = ""
     """The group that is notified instead of the user."""
     record: Sent | None = None
-    """What was recorded when the event was sent."""
+    """The record of the message; None if there is none."""
 
     @property
     def sent(self) -> str:
@@ -93,8 +93,8 @@ class _Case:
 
 
 def explain(event: Recorded, user: User) -> list[Explanation]:
-    """Return an explanation for each channel: by the current roles, subscriptions and blocks, and
-    what was sent, as it was recorded."""
+    """Return an explanation for each channel: by the current roles, subscriptions and blocks, with
+    the record of its message."""
     facts = facts_of([event])
     rows = query(sql.explanation(), user=user.pk, **facts.params()) if facts.receiver else []
     cases, records = [_Case(*row) for row in rows], sent_by_channel(event.id, user)

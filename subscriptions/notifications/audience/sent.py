@@ -1,4 +1,5 @@
-"""What was sent to a user of an event by each channel, as jobs and digests recorded it."""
+"""The messages about an event that each channel sent to a user, by the records of jobs and
+digests."""
 
 from collections.abc import Iterator
 
@@ -20,8 +21,8 @@ STATES = {
 
 
 def sent_by_channel(event_id: int, user: User) -> dict[str, Sent]:
-    """Return by channel what was sent to the user, or to a group of the user. A channel without a
-    record is missing: it sent nothing, or its jobs are deleted by now (JOBS_RETENTION_DAYS)."""
+    """Return the record of each channel for the user, or for a group of the user. A channel that
+    has none is missing: it sent nothing, or its jobs are deleted by now (JOBS_RETENTION_DAYS)."""
     groups = user.groups.values_list("pk", flat=True)
     keys = [RecipientKey(user_id=user.pk), *(RecipientKey(group_id=pk) for pk in groups)]
     records = list(_of_jobs(event_id, keys))

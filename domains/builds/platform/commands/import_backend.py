@@ -16,7 +16,10 @@ from tailrace.domains.builds.backends.import_all import LONG_AGO, BackendAway, C
 from tailrace.domains.builds.backends.metadata import MetadataClient
 from tailrace.environment.suggest import did_you_mean
 
+MAX_ERRORS_SHOWN = 20
+AGAIN = "Run it again: it continues where it stopped."
 WIDTH = 30
+"""Characters of the bar."""
 
 
 class ProgressBar:
@@ -63,8 +66,6 @@ class ProgressBar:
         return f"about {hours} h {minutes} min left" if hours else f"about {minutes} min left"
 
 
-MAX_ERRORS_SHOWN = 20
-AGAIN = "Run it again: it continues where it stopped."
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 

@@ -46,7 +46,7 @@ class _Turn(NamedTuple):
     at: float | None = None
     """The time of time.monotonic() from which the caller's token can be used, if it has one."""
     next_at: float = 0.0
-    """The same for the first token that nobody has yet."""
+    """The same for the first token that no caller has yet."""
 
 
 async def admission(provider: Provider, ends_at: float) -> BreakerState:

@@ -67,12 +67,12 @@ def work_out() -> Health:
     try:
         with connections.atomic(), statement_limit(STATEMENT_SECONDS):
             facts = Facts()
-            found = [
+            named = [
                 replace(cause, code=check.code)
                 for check in checks()
                 for cause in check.causes(facts)
             ]
-            causes = tuple(sorted(found, key=lambda cause: cause.fades))
+            causes = tuple(sorted(named, key=lambda cause: cause.fades))
             return Health(causes, len(facts.pools), facts.connections)
     except DatabaseError as error:
         log.warning("verdict.database_away", error=reason(error))

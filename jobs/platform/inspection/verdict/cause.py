@@ -84,7 +84,7 @@ class Cause:
     quoted: str = ""
     """A text that may quote payloads, for users with the permission to see them."""
     fades: bool = False
-    """Whether it is old, and nobody has acted: it comes after all others."""
+    """Whether it is old and gets no worse: it comes after all other causes."""
     code: str = ""
     """The code of the check that found it, e.g. `queue_paused`; set by the verdict."""
 

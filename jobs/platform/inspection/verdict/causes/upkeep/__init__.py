@@ -1,1 +1,1 @@
-"""Causes in the threads of upkeep, and in what they should have done."""
+"""Causes in the threads of upkeep, and in upkeep that is late."""
