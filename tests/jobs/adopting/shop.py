@@ -16,7 +16,8 @@ app = Celery("shop", broker=settings.CELERY_BROKER_URL, set_as_current=False)
 app.conf.update(
     timezone="Europe/Berlin",
     task_acks_late=True,
-    task_routes={"stall.encode": {"queue": "media"}},
+    # Other tests have "media" on this vhost, as a quorum queue
+    task_routes={"stall.encode": {"queue": "stall_media"}},
     task_create_missing_queues=True,
     broker_transport_options={"visibility_timeout": 7200},
 )

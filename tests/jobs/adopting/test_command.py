@@ -81,7 +81,7 @@ def test_json_has_the_same(as_current) -> None:
     assert (report["app"], report["can_move"], report["queues"]) == ("shop", False, None)
     tasks = {task["name"]: task for task in report["tasks"]}
     assert tasks["stall.of_base"]["verdict"] == "stays"
-    assert tasks["stall.encode"]["queue"] == "media"
+    assert tasks["stall.encode"]["queue"] == "stall_media"
     assert report["obstacles"] == ["8 tasks need a change"]
 
 
@@ -105,7 +105,7 @@ def test_a_queue_that_no_running_worker_consumes_is_an_obstacle(
     celery = ["-m", "celery", "-A", "tests.jobs.adopting.shop", "worker"]
     with log.open("wb") as output:
         process = forks.Fork(
-            [*celery, "-Q", "media", "-P", "threads", "-l", "INFO"],
+            [*celery, "-Q", "stall_media", "-P", "threads", "-l", "INFO"],
             cwd=ROOT, env=process_env, stdout=output, stderr=output,
         )  # fmt: skip
     try:
@@ -117,6 +117,6 @@ def test_a_queue_that_no_running_worker_consumes_is_an_obstacle(
         process.wait()
     assert report.workers is not None
     assert report.unserved_queues == ("celery",)
-    [name] = report.workers.queues["media"]
+    [name] = report.workers.queues["stall_media"]
     assert "no worker consumes: celery" in list(report.obstacles())
     assert f"the pool of {name}" in [each.name for each in report.settings]

@@ -83,7 +83,7 @@ def test_the_line_is_that_of_the_file(tasks) -> None:
 
 
 def test_queues_are_those_of_the_routes(tasks) -> None:
-    assert tasks["stall.encode"].queue == "media"
+    assert tasks["stall.encode"].queue == "stall_media"
     assert tasks["stall.send_receipt"].queue == "celery"
 
 
