@@ -158,6 +158,15 @@ def broker_queue(name: str) -> KombuQueue:
     return KombuQueue(name, routing_key=name, queue_arguments=arguments)
 
 
+def _address(queue: KombuQueue, broker: str) -> tuple[str, str]:
+    """Return the exchange and the routing key for a message to this queue. In Redis, which queues
+    an exchange has is data that a flush deletes, and kombu drops messages to an exchange without
+    queues and says nothing: so they go to the queue without an exchange."""
+    if broker == "redis" and queue.exchange.type != "fanout":
+        return "", queue.name
+    return queue.exchange.name, queue.routing_key
+
+
 def _send(name: str) -> None:
     unconfirmed, handler, amqp = None, registry.find(name), current_app.amqp
     task, args, queue = name, [], name
@@ -168,11 +177,12 @@ def _send(name: str) -> None:
     to = amqp.queues[queue]
     message = amqp.create_task_message(uuid(), task, args, {}, ignore_result=True)
     with current_app.producer_or_acquire() as producer:
+        exchange, routing_key = _address(to, producer.connection.transport.driver_type)
         try:  # without the signals of `send_task`: a project's receivers expect its own tasks
             with producer.connection._reraise_as_library_errors():
                 producer.publish(
-                    message.body, headers=message.headers, exchange=to.exchange, declare=[to],
-                    routing_key=to.routing_key, serializer="json", retry=False,
+                    message.body, headers=message.headers, exchange=exchange, declare=[to],
+                    routing_key=routing_key, serializer="json", retry=False,
                     confirm_timeout=CONFIRM_SECONDS, **message.properties,
                 )  # fmt: skip
         except OperationalError as error:

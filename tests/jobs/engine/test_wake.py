@@ -262,6 +262,19 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(clock) -> None:
     assert broker_length("test.work") == 1 + len(sent)
 
 
+def test_after_a_flush_of_redis_the_first_message_of_the_tick_arrives(clock) -> None:
+    """A flush deletes the queues of an exchange, too, which this process has declared already."""
+    enqueue(Working)
+    with current_app.connection_for_write() as broker, broker.channel() as channel:
+        if broker.transport.driver_type != "redis":
+            pytest.skip("RabbitMQ has no flush")
+        channel.client.flushdb()
+    assert broker_length("test.work") == 0
+    clock.step(3)
+    assert tick.wake_due() == ["test.work"]
+    assert broker_length("test.work") == 1
+
+
 def test_a_drain_resets_the_interval(clock) -> None:
     enqueue(Working, delay=10)
     change_queue("test.work", awake=True, resends=5, awake_at=clock.now())
