@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from tailrace.config.monitoring.routes import route_of, without_path
-from tailrace.jobs.runtime.logs import mask_passwords
+from tailrace.jobs.runtime.logs import mask_secrets
 
 # Loggers that log too much or log whole URLs.
 QUIET = {
@@ -39,7 +39,7 @@ def configure(settings: dict[str, Any]) -> None:
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         hide_paths,
-        mask_passwords,
+        mask_secrets,
     ]
     structlog.configure(
         processors=[

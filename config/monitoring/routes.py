@@ -3,6 +3,7 @@
 
 import re
 from functools import lru_cache
+from urllib.parse import quote
 
 from django.apps import apps
 from django.urls import Resolver404, resolve
@@ -18,10 +19,14 @@ def route_of(path: str) -> str:
 
 
 def without_path(text: str, path: str) -> str:
-    """Return the text with the request's path and its secret parts replaced."""
+    """Return the text with the request's path and its secret parts replaced, also where they are
+    escaped: Django logs a line break in a path as `\\n`."""
     route, secrets = _route_and_secrets(path)
-    for secret, replacement in ((path, route), *secrets):
-        text = text.replace(secret, replacement) if len(secret) >= SHORTEST_SECRET else text
+    for secret, replacement in ((path.lstrip("/"), route.lstrip("/")), *secrets):
+        if len(secret) >= SHORTEST_SECRET:
+            escaped = secret.encode("unicode_escape").decode()
+            for form in (secret, escaped, quote(secret, errors="replace")):
+                text = text.replace(form, replacement)
     return text
 
 

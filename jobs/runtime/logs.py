@@ -8,6 +8,12 @@ import structlog
 from structlog.typing import EventDict
 
 PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
+"""A URL up to its password."""
+TOKEN = re.compile(
+    r"((?:tr_|whsec_)[\w+/=-]{16,}|\b[0-9a-z]{6,7}-[0-9a-f]{32}\b)|[\w-]{40,}", re.ASCII
+)
+"""In the group: API tokens, signing keys and tokens of password resets. Otherwise a long word: with
+small and capital letters it is the token of a feed or the signature of a link."""
 _as_text = structlog.processors.LogfmtRenderer(key_order=["event"], drop_missing=True)
 
 
@@ -19,7 +25,7 @@ def use_logging() -> None:
             processors=[
                 structlog.stdlib.filter_by_level,
                 structlog.contextvars.merge_contextvars,
-                mask_passwords,
+                mask_secrets,
                 _arguments,
             ],
             wrapper_class=structlog.stdlib.BoundLogger,
@@ -28,12 +34,24 @@ def use_logging() -> None:
         )
 
 
-def mask_passwords(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Replace the passwords in URLs in all fields with ***."""
+def mask_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
+    """Replace the passwords in URLs and the tokens in all fields with ***."""
     for key, value in event.items():
-        if isinstance(value, str) and "://" in value:
-            event[key] = PASSWORD.sub(r"\1***@", value)
+        if isinstance(value, str):
+            event[key] = without_secrets(value)
     return event
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with *** instead of passwords in URLs and of tokens."""
+    if "://" in text:
+        text = PASSWORD.sub(r"\1***@", text)
+    return TOKEN.sub(_masked, text)
+
+
+def _masked(match: re.Match[str]) -> str:
+    word = match[0]
+    return word if not match[1] and word in (word.lower(), word.upper()) else "***"
 
 
 def _arguments(logger: Any, name: str, event: EventDict) -> tuple[tuple[str], dict[str, Any]]:
