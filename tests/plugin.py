@@ -19,12 +19,14 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from psycopg import sql
 
 from tailrace.config.installed_apps import APPS
 from tailrace.config.platform_settings.variables import PlatformSettings, secret_key_file
 from tailrace.environment import private_files
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.loading import settings_classes
+from tests import kept_sessions
 
 # Examples are made slowly on a busy machine.
 hypothesis_settings.register_profile(
@@ -174,7 +176,9 @@ def django_db_modify_db_settings(
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: Any, django_db_keepdb: bool
+) -> Iterator[None]:
     """Put the database back after each test that commits, by tests/database_reset.py."""
     from tailrace.jobs.engine.claiming import bookmarks
     from tests import database_reset
@@ -194,28 +198,38 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
         patch.setattr(TransactionTestCase, "databases", set(connections))
         patch.setattr(TestCase, "_enter_atomics", classmethod(_enter_atomics))
         patch.setattr(TestCase, "_rollback_atomics", classmethod(_rollback_atomics))
+        kept_sessions.use(patch)
         yield
+        kept_sessions.end()
     with django_db_blocker.unblock():
-        _name_sessions_left()
+        if not django_db_keepdb:
+            _end_sessions()
 
 
-def _name_sessions_left() -> None:
-    """Warn of the sessions that a test left behind, with their last statements, and end them: the
-    database cannot be dropped while somebody uses it."""
+def _end_sessions() -> None:
+    """End all sessions, and let no new one begin: the database cannot be dropped while somebody
+    uses it. Warn of those that a process of a test left behind, with their last statements; the
+    threads of this process keep theirs until it ends."""
+    ours = kept_sessions.backends()
+    database = connections[DEFAULT_DB_ALIAS].settings_dict["NAME"]
     connections.close_all()
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+    with connections[DEFAULT_DB_ALIAS]._nodb_cursor() as cursor:
         cursor.execute(
-            "SELECT application_name, state, backend_start::text, left(query, 300),"
-            " pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend'"
+            sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(database))
         )
-        for name, state, began, statement, _ended in cursor.fetchall():
-            warnings.warn(
-                f"a test left a session of {name!r}, {state} since its begin at {began}; its last"
-                f" statement: {statement}",
-                stacklevel=1,
-            )
+        cursor.execute(
+            "SELECT pid, application_name, state, backend_start::text, left(query, 300),"
+            " pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = %s AND backend_type = 'client backend'",
+            [database],
+        )
+        for pid, name, state, began, statement, _ended in cursor.fetchall():
+            if pid not in ours:
+                warnings.warn(
+                    f"a test left a session of {name!r}, {state} since its begin at {began}; its"
+                    f" last statement: {statement}",
+                    stacklevel=1,
+                )
 
 
 _django_enters, _django_rolls_back = TestCase._enter_atomics, TestCase._rollback_atomics
