@@ -1,6 +1,7 @@
 """What a page looks like: whether it fits its window and can be read, and pictures of it."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -10,16 +11,20 @@ from playwright.sync_api import Page
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 WIDTHS = (1440, 375)
+LOOKS: tuple[tuple[int, Scheme], ...] = ((1440, "light"), (375, "dark"))
+"""A large and a small screen, which have both widths and both schemes: each page is looked at on
+both, whatever screen the test uses it on."""
 SCREENS = [
-    (1440, "light"),
     (375, "dark"),
-    pytest.param(1440, "dark", marks=pytest.mark.long),
-    pytest.param(375, "light", marks=pytest.mark.long),
+    *(
+        pytest.param(width, scheme, marks=pytest.mark.long)
+        for width, scheme in ((1440, "light"), (1440, "dark"), (375, "light"))
+    ),
 ]
-"""A large and a small screen, in both colour schemes. The first two have both widths and both
-schemes; what depends on a pair alone is looked for by `make test-long`."""
+"""The screens that pages are used on. The small one, on which less can be hit, is in each run."""
 PICTURES = os.environ.get("PICTURES", "")
 """A folder for pictures of each page, to look at."""
+_IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 # The least contrast of text with what is behind it (WCAG 2.1, 1.4.3), worked out in the page.
 _CONTRAST = """
@@ -64,10 +69,32 @@ _SMALL = """
 """
 
 
+def on_each_screen(page: Page) -> Iterator[str]:
+    """Show the page on each screen of LOOKS and, last, on its own; yield the screen's name."""
+    size = page.viewport_size
+    assert size
+    own: Scheme = "dark" if page.evaluate(_IS_DARK) else "light"
+    used_on = size["width"], own
+    for width, scheme in (*(screen for screen in LOOKS if screen != used_on), used_on):
+        show_on(page, width, scheme)
+        yield f"{width}-{scheme}"
+
+
+def show_on(page: Page, width: int, scheme: Scheme) -> None:
+    """Show the page in a window of that width, in that colour scheme."""
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+
+
 def assert_fits(page: Page, name: str = "") -> None:
-    """Assert that nobody has to scroll sideways."""
+    """Assert that nobody has to scroll sideways, on either screen."""
+    for screen in on_each_screen(page):
+        _assert_fits(page, f"{name or page.url} on {screen}")
+
+
+def _assert_fits(page: Page, name: str) -> None:
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert wide <= 0, f"{name or page.url} is {wide} px too wide"
+    assert wide <= 0, f"{name} is {wide} px too wide"
 
 
 def take_picture(page: Page, name: str, whole: bool = True) -> None:
@@ -77,10 +104,16 @@ def take_picture(page: Page, name: str, whole: bool = True) -> None:
 
 
 def look_at(page: Page, name: str, whole: bool = True) -> None:
-    """Assert that the page fits, and that its text can be read and its buttons be hit; keep a
-    picture."""
+    """Assert that the page fits, and that its text can be read and its buttons be hit, on either
+    screen; keep pictures."""
+    for screen in on_each_screen(page):
+        look_on(page, f"{name}-{screen}", whole)
+
+
+def look_on(page: Page, name: str, whole: bool = True) -> None:
+    """Look at the page on the screen that it is on."""
     take_picture(page, name, whole)
-    assert_fits(page, name)
+    _assert_fits(page, name)
     assert page.evaluate(_CONTRAST) == [], name
     assert page.evaluate(_SMALL) == [], name
 
@@ -91,6 +124,6 @@ def look(page: Page, name: str) -> None:
         page.emulate_media(color_scheme=scheme)
         page.reload()  # the admin chooses its theme when a page is loaded
         for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
+            show_on(page, width, scheme)
             take_picture(page, f"{name}-{width}-{scheme}")
-            assert_fits(page, f"{name} at {width} px")
+            _assert_fits(page, f"{name} at {width} px")

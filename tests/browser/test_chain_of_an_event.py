@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tailrace.events.models import Event
 from tailrace.jobs.models import Job
-from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
+from tests.browser.screens import look
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -36,13 +36,7 @@ def test_from_an_effect_to_its_cause_and_a_replay_there(
         "tailrace_events.view_event",
     )
     page = visit(staff("keeper", *rights), f"/admin/tailrace_events/event/{leaf.pk}/change/")
-    for scheme in reversed(SCHEMES):
-        page.emulate_media(color_scheme=scheme)
-        page.reload()
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            take_picture(page, f"chain-{width}-{scheme}")
-            assert_fits(page, f"chain at {width} px")
+    look(page, "chain")
     expect(page.locator("article[aria-current]")).to_have_attribute("id", f"event-{leaf.pk}")
     expect(page.locator(f"#event-{middle.pk}")).to_contain_text("it went dark")
     page.get_by_role("button", name=f"Replay the failed jobs of event {middle.pk}").click()

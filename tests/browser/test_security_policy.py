@@ -28,21 +28,26 @@ def root() -> User:
 
 def _pages(root: User, every: bool) -> list[str]:
     """Return the address of each kind of page, with something on it. `every`: all lists of the
-    admin; else that of jobs, which has a template of its own, and every fourth."""
+    admin, and the pages that other tests of this folder open, each with `visit`; else the list of
+    jobs, which has a template of its own, and every fourth."""
     job = operators.job(error="no-space")
     endpoint, _secret = endpoints.create(root, "https://example.org/hook")
-    own = ["/", "/me/subscriptions", "/me/inbox", "/me/feeds", "/me/endpoints", "/me/preferences",
-           f"/me/endpoints/{endpoint.pk}", "/me/account", "/accounts/password/change/",
-           "/accounts/sign-out-everywhere/", "/accounts/second-factor/set-up/", "/photos/",
-           "/photos/mine", "/api/docs", "/admin/",
-           f"/admin/tailrace_jobs/job/{job.pk}/change/", f"/admin/auth/user/{root.pk}/change/",
-           f"/admin/auth/user/{root.pk}/password/", f"/admin/auth/user/{root.pk}/history/",
-           f"/admin/auth/user/{root.pk}/delete/"]  # fmt: skip
+    elsewhere = [
+        "/", "/me/subscriptions", "/me/inbox", "/me/feeds", "/me/endpoints", "/me/preferences",
+        f"/me/endpoints/{endpoint.pk}", "/me/account", "/accounts/password/change/",
+        "/accounts/sign-out-everywhere/", "/accounts/second-factor/set-up/", "/photos/",
+        "/photos/mine", "/api/docs", f"/admin/tailrace_jobs/job/{job.pk}/change/",
+    ]  # fmt: skip
+    own = [
+        "/admin/", f"/admin/auth/user/{root.pk}/change/", f"/admin/auth/user/{root.pk}/password/",
+        f"/admin/auth/user/{root.pk}/history/", f"/admin/auth/user/{root.pk}/delete/",
+    ]  # fmt: skip
     lists = [
         reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
         for model in (MODELS if every else [Job, *MODELS[::4]])
     ]
-    return [*own, *lists, "/admin/auth/user/add/", "/admin/django_celery_beat/periodictask/add/"]
+    own += [*lists, "/admin/auth/user/add/", "/admin/django_celery_beat/periodictask/add/"]
+    return [*elsewhere, *own] if every else own
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])

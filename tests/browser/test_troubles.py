@@ -37,7 +37,7 @@ from tailrace.jobs.models import (
 from tailrace.jobs.operations.pause import pause
 from tailrace.jobs.platform.inspection.storage import oldest_snapshot
 from tailrace.jobs.platform.inspection.verdict.causes.engines import snapshot_held
-from tests.browser.screens import SCHEMES, WIDTHS, look_at
+from tests.browser.screens import SCHEMES, WIDTHS, look_on, show_on
 from tests.jobs import operators
 from tests.jobs.inspection.verdict.test_connections import limited, taken
 from tests.kit import PATIENCE, empty_broker, held, wait_until, worker
@@ -181,9 +181,8 @@ def shown_everywhere(page: Page, name: str) -> None:
     """Look at the page in both colour schemes, on a small and on a large screen."""
     for scheme in reversed(SCHEMES):
         for width in reversed(WIDTHS):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 900})
-            look_at(page, f"{name} {width} {scheme}")
+            show_on(page, width, scheme)
+            look_on(page, f"{name} {width} {scheme}")
 
 
 def test_a_destination_hangs(
