@@ -1,16 +1,24 @@
 """The processes of `make run`, from the Procfile and from the apps, run in the foreground. `reload`
-restarts those with our code when it changes."""
+restarts those with our code when it changes. All end with this process, even if it is killed:
+
+    make run ── a process of honcho for each command ── `restarter` ── the command
+                  └─ ends with its parent                └─ ends with its parent, after its command
+"""
 
 import os
 import shlex
 import signal
 import socket
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from honcho import manager as honcho
 from honcho.environ import parse_procfile
+from honcho.process import Process as HonchoProcess
 
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.folders import PACKAGE_DIR
@@ -19,6 +27,8 @@ from tailrace.samples import processes as samples
 
 # Longer than honcho's own 5 s: running calls of a worker have SHUTDOWN_TIMEOUT seconds to end.
 STOP_SECONDS = settings.SHUTDOWN_TIMEOUT + 5
+PARENT_SECONDS = 0.5
+"""Interval in which a process checks whether its parent has ended."""
 RESTARTED = ("web", "worker", "beat")
 """The processes of the Procfile that are restarted when the code changes."""
 PROCFILE = Path(__file__).with_name("Procfile")
@@ -47,15 +57,18 @@ def app_addresses() -> dict[str, str]:
 
 
 def commands() -> dict[str, str]:
-    procfile = parse_procfile(PROCFILE.read_text()).processes
-    restarted = {name: _restarter_command(procfile[name]) for name in RESTARTED}
+    """Return the shell commands to run, by name."""
+    own = parse_procfile(PROCFILE.read_text()).processes
+    own |= {process.name: process.command for process in app_processes() if process.command}
     watch = {"reload": f"exec python -m tailrace.config.devserver.reload {shlex.quote(str(MARK))}"}
-    of_apps = {process.name: process.command for process in app_processes() if process.command}
-    return procfile | restarted | watch | of_apps
+    return watch | {
+        name: _restarter_command(command, str(MARK) if name in RESTARTED else "")
+        for name, command in own.items()
+    }
 
 
-def _restarter_command(command: str) -> str:
-    arguments = [str(MARK), str(STOP_SECONDS), command]
+def _restarter_command(command: str, mark: str) -> str:
+    arguments = [mark, str(STOP_SECONDS), command]
     return f"exec python -m tailrace.config.devserver.restarter {shlex.join(arguments)}"
 
 
@@ -69,10 +82,25 @@ def port_in_use() -> str | None:
     return None
 
 
+class _Process(HonchoProcess):
+    """The process that runs a command and passes on what it prints, until its parent has ended."""
+
+    def run(self, *args: Any, **options: Any) -> None:
+        threading.Thread(target=_exit_with_parent, args=[os.getppid()], daemon=True).start()
+        super().run(*args, **options)
+
+
+def _exit_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
 def run_all() -> int:
     """Run the processes until one ends or a signal arrives; return the exit status."""
     honcho.KILL_WAIT = STOP_SECONDS
     manager = honcho.Manager()
+    manager._process_ctor = _Process
     variables = _variables()
     for name, command in commands().items():
         manager.add_process(name, command, env=variables, cwd=str(settings.BASE_DIR))

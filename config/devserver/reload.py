@@ -1,7 +1,7 @@
 """Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`. After a change
 it compiles the changed files, and runs checks and migrations with the new code. If all succeed, it
-touches MARK, and `restarter` restarts the processes. This module imports none of the watched
-code."""
+touches MARK, and `restarter` restarts the processes. It ends when its parent has ended. This module
+imports none of the watched code."""
 
 import os
 import subprocess
@@ -85,7 +85,8 @@ def migrate() -> str:
 
 def watch(folder: str, mark: Path) -> None:
     running = last = look(folder)
-    while True:
+    parent = os.getppid()
+    while os.getppid() == parent:
         time.sleep(SECONDS)
         now = look(folder)
         if now != last:  # wait for the next scan: an editor or a checkout may still be writing

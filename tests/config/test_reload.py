@@ -12,6 +12,7 @@ import psutil
 
 from tailrace.config.devserver import reload
 from tests.kit import PATIENCE, ROOT, wait_until
+from tests.servers.platform import living
 
 
 def test_changed_new_and_removed_files_of_code_are_seen(tmp_path: Path) -> None:
@@ -94,3 +95,36 @@ def test_a_command_is_started_again_and_one_that_fails_then_waits_for_the_next_c
 def test_a_command_that_ends_before_any_change_ends_the_others_too(tmp_path: Path) -> None:
     with restarted(tmp_path / "mark", "exit 7") as process:
         assert process.wait(PATIENCE) == 7
+
+
+PARENT = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True).wait()"
+
+
+@contextmanager
+def killed_parent_of(*words: str) -> Iterator[psutil.Process]:
+    """Start a module with a parent, which is killed at the end of the block. Give the process."""
+    command = [sys.executable, "-c", PARENT, sys.executable, "-m", *words]
+    parent = subprocess.Popen(command, cwd=ROOT)
+    try:
+        [process] = wait_until(lambda: psutil.Process(parent.pid).children())
+        yield process
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def test_a_command_ends_when_the_parent_of_its_restarter_was_killed(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    stubborn = f"sh -c 'trap \"\" TERM; echo $$ >> {pids}; sleep 300 & wait; wait'"
+    command = f"{stubborn} & echo $$ >> {pids}; sleep 300"
+    with killed_parent_of("tailrace.config.devserver.restarter", "", "0.1", command) as restarter:
+        wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        processes = [restarter, *restarter.children(recursive=True)]
+        assert len(processes) == 5
+    wait_until(lambda: not living(processes))
+
+
+def test_the_watch_of_the_code_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
+    with killed_parent_of("tailrace.config.devserver.reload", str(tmp_path / "mark")) as reloader:
+        wait_until(lambda: reloader.cpu_times().user > 0.1)
+    wait_until(lambda: not living([reloader]))

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from tests.config.copied_project import copy_project, copy_tests
-from tests.kit import PATIENCE
-from tests.servers.platform import ROOT, Platform, free_ports, running_platform
+from tests.kit import PATIENCE, wait_until
+from tests.servers.platform import ROOT, Platform, free_ports, living, running_platform
 
 pytestmark = pytest.mark.once
 
@@ -38,6 +38,19 @@ def test_make_run_works_and_ctrl_c_ends_everything() -> None:
         check_start(platform)
         check_flower(platform)
         check_end(platform)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_everything_ends_after_make_run_was_killed() -> None:
+    with running_platform() as platform:
+        platform.until(
+            lambda: platform.health().get("workers") == 1, EVENT_SECONDS, "no worker was seen"
+        )
+        members = platform.members()
+        platform.process.kill()
+        platform.process.wait()
+        wait_until(lambda: not living(members), STOP_SECONDS)
 
 
 @pytest.mark.slow

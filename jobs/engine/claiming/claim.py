@@ -30,13 +30,14 @@ class Batch(list[ClaimedJob]):
     """The lane at which the walk along the lanes stopped early; None if it did not."""
 
 
-_START = uuid.uuid4().hex[:6]
+START = uuid.uuid4().hex[:6]
 """Of this process and its children: two containers may have the same host name and process ids."""
 
 
-def process_name(pid: int) -> str:
-    """Return the beginning of the names of all claims of a process: this one or a child."""
-    return f"{socket.gethostname()}:{pid}:{_START}"
+def process_name(pid: int, start: str = START) -> str:
+    """Return the beginning of the names of all claims of a process of this host: by default this
+    process or a child, otherwise a process with this START."""
+    return f"{socket.gethostname()}:{pid}:{start}"
 
 
 def worker_name() -> str:

@@ -21,7 +21,8 @@ from tailrace.jobs.runtime.report import Failure, report_later
 
 LOST = "its worker was lost: the lease expired while it ran"
 PROCESS_DIED = "its worker process {how} while it ran"
-"""`how` is `was killed by signal 9 (SIGKILL)` or `ended with exit status 1`."""
+"""`how` is `was killed by signal 9 (SIGKILL)`, `ended with exit status 1` or WITH_WORKER."""
+WITH_WORKER = "ended together with its worker"
 NOT_BEGUN = "its worker was lost before the job began, or soon after; this counts as no attempt"
 
 _LOST_ATTEMPTS = """
@@ -35,12 +36,14 @@ _LOST_ATTEMPTS = """
 # on their own. SKIP LOCKED skips jobs that are being settled now. Of several jobs with the same
 # unique key, one is queued again; the next rescue merges the others into it. All running jobs are
 # read, because no index has the leases; ORDER BY matches the index of running jobs. The lease was
-# the wait of a job whose lease expired. A job whose process died waits for its backoff.
+# the wait of a job whose lease expired. A job whose process died waits for its backoff, unless the
+# whole worker was lost for the first time in the job.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
   SELECT j.id, j.handler, j.unique_key, h.max_attempts, j.isolate AS was_lost,
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted,
-         CASE WHEN j.begun AND %(process)s::text IS NOT NULL THEN coalesce(
+         CASE WHEN j.begun AND %(process)s::text IS NOT NULL
+           AND (j.isolate OR NOT %(at_once)s) THEN coalesce(
            h.backoff[least(greatest(j.attempt, 1), array_length(h.backoff, 1))]
            * (1 + h.jitter * (2 * random() - 1)), 0) END AS delay
   FROM tailrace_jobs_live j
@@ -131,8 +134,18 @@ def rescue_of_process(process: str, how: str, *, blamed: bool = True) -> int:
     return len(rows)
 
 
+def rescue_of_lost_worker(process: str) -> int:
+    """Rescue the jobs of a process that ended together with its worker; return how many. A job that
+    was not lost before runs again at once: the reason is probably not the job."""
+    lost = PROCESS_DIED.format(how=WITH_WORKER)
+    rows = _rescue(NO_LIMIT, None, process, lost, at_once=True)
+    _after(rows, lost)
+    losses.record(_lost_again(rows), lost)
+    return len(rows)
+
+
 def _rescue(
-    limit: int, ids: Sequence[int] | None, process: str | None, lost: str
+    limit: int, ids: Sequence[int] | None, process: str | None, lost: str, at_once: bool = False
 ) -> list[tuple[Any, ...]]:
     handlers = registry.all_handlers()
     backoffs = [handler.backoff for handler in handlers.values()]
@@ -145,6 +158,7 @@ def _rescue(
         limit=limit,
         ids=None if ids is None else list(ids),
         process=process,
+        at_once=at_once,
         lost=lost,
         not_begun=NOT_BEGUN,
     )

@@ -13,6 +13,7 @@ import psutil
 
 from tailrace.db import clock
 from tailrace.db.query import execute, query
+from tailrace.jobs.engine.maintenance.workers import lost_workers
 from tailrace.jobs.engine.maintenance.workers.children import Children
 from tailrace.jobs.engine.maintenance.workers.code_version import code_version
 from tailrace.jobs.runtime import shutdown, thread_failures
@@ -78,10 +79,11 @@ class Heartbeat:
         """Unique, even if two workers have the same node name."""
         started_at = datetime.now(UTC).isoformat()
         self._facts = {"node": node, "host": host, "pid": pid, "started_at": started_at}
+        self._facts |= lost_workers.facts()
 
     def beat(self) -> float:
-        """Record the heartbeat if it is due, and rescue the jobs of processes that died; return the
-        seconds until the next beat is due."""
+        """Record the heartbeat if it is due, and rescue the jobs of processes and workers that
+        died; return the seconds until the next beat is due."""
         pause = self._record_when_due()
         self._children.rescue_jobs_of_dead()
         return pause
@@ -92,6 +94,7 @@ class Heartbeat:
         if now >= self._due or begins_to_stop:
             if now >= self._facts_due or begins_to_stop or not execute(_BEAT, name=self.name):
                 self._record_facts()
+            lost_workers.rescue_jobs()
             self._due = time.monotonic() + INTERVAL_SECONDS
         return max(self._due - time.monotonic(), 0.0)
 
@@ -112,6 +115,7 @@ class Heartbeat:
     def _remove_predecessors(self) -> None:
         """Delete the heartbeats of workers with the same name that were killed on this host, and
         the failures of processes of this host that have ended."""
+        lost_workers.rescue_jobs()  # it reads these heartbeats
         known = {"node": self._facts["node"], "host": self._facts["host"]}
         rows = query(_OF_THIS_HOST, **known)
         ended = [name for name, pid in rows if not psutil.pid_exists(pid)]
