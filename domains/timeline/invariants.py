@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import cleanup
+from tailrace.domains.timeline.imports import cleanup, source_check
 from tailrace.domains.timeline.imports.queues import (
     ENRICH,
     PROMOTE,
@@ -20,7 +20,7 @@ from tailrace.domains.timeline.imports.queues import (
 from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.live import announce
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.models.location_import import ENDED, State
+from tailrace.domains.timeline.models.location_import import ENDED, WITHOUT_POINTS, State
 from tailrace.jobs.models import Job
 from tailrace.jobs.runtime.invariant import Invariant
 
@@ -203,8 +203,7 @@ class HistoryEnds(Invariant):
 
     def find(self) -> Sequence[int]:
         before = database_now() - timedelta(days=settings.IMPORT_HISTORY_DAYS)
-        gone = (State.CANCELLED, State.FAILED, State.UNDONE)
-        rows = Import.objects.hidden().filter(ended_at__lt=before, state__in=gone)
+        rows = Import.objects.hidden().filter(ended_at__lt=before, state__in=WITHOUT_POINTS)
         return list(rows.order_by("ended_at").values_list("pk", flat=True)[: self.limit])
 
     def repair(self, violations: Sequence[int]) -> int:
@@ -216,6 +215,24 @@ def _forget(imports: QuerySet[Import]) -> int:
     for row in rows:
         enqueue_discard(row.pk, row.storage_key)
     return Import.objects.filter(pk__in=[row.pk for row in rows]).delete()[0]
+
+
+class PointsHaveSources(Invariant):
+    """Each point has an import or the device as its first source, and each further source has a
+    point with another first source. No source is an import that has ended without points.
+
+    Violations are devices and imports; the import 0 is the device itself.
+    """
+
+    name = "timeline.points_have_sources"
+    every = None
+    in_batches = True
+    advice = (
+        "a point without a source is deleted, and a source without its point gets a point without"
+        " altitude, accuracy, speed and course"
+    )
+    found_by = source_check.wrong_sources
+    repaired_by = source_check.repair
 
 
 class PointsAreAnnounced(Invariant):

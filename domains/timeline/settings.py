@@ -28,7 +28,7 @@ class TimelineSettings(AppSettings):
     IMPORT_FILES_RETENTION_DAYS: int = Field(1, ge=0, le=36_500)
     """days after which the file of a finished import is deleted; 0: when the import ends"""
     IMPORT_UNDO_DAYS: int = Field(30, ge=0, le=36_500)
-    """days in which a promoted import can be undone"""
+    """days in which a promoted import can be undone; a change applies to later promotions"""
     IMPORT_HISTORY_DAYS: int = Field(365, ge=1, le=36_500)
     """days after which an ended import without points is removed from the history"""
     TIMELINE_FOLDER: Annotated[Path, Folder()] = Field(

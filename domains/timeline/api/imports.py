@@ -85,7 +85,8 @@ def cancel_import(request: HttpRequest, id: int) -> ImportOut:
 
 @router.post("/{int:id}/undo", auth=WRITE, response=ImportOut, summary="Undo an import")
 def undo_import(request: HttpRequest, id: int) -> ImportOut:
-    """Removes exactly the points that the import added. Possible within IMPORT_UNDO_DAYS."""
+    """Removes the points that only this import has. Points that another import of the device has,
+    too, or that the device itself sent, stay. Possible within IMPORT_UNDO_DAYS."""
     return _decide(request, id, decisions.undo)
 
 

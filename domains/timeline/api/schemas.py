@@ -46,7 +46,7 @@ class ImportOut(Out):
     """Time until which the import can be cancelled."""
     inserted: int
     """Points that are new in the timeline. After promotion, inserted + duplicates + rejected =
-    read."""
+    read. A point that an undo of another import leaves to this one is no longer a duplicate."""
     duplicates: int
     promoted_at: datetime | None
     removed: int

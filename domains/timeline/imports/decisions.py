@@ -11,8 +11,9 @@ from django.db import transaction
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import cleanup
+from tailrace.domains.timeline.imports.locks import lock_device_of
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
-from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
 from tailrace.jobs.operations import cancel as jobs_cancel
 from tailrace.jobs.operations import retry as jobs_retry
@@ -71,14 +72,15 @@ def promote_now(import_id: int) -> Import:
 
 
 def undo(import_id: int) -> Import:
-    """Hide the points that the import added, and enqueue a job that deletes them.
+    """Hide the points that only the import has, and enqueue a job that removes the import from the
+    sources of its points.
 
     Raises NotNow.
     """
     with transaction.atomic():
+        lock_device_of(import_id)
         row = _lock(import_id)
         check_undo(row)
-        Device.objects.select_for_update(no_key=True).filter(pk=row.device_id).first()
         row.state, row.visible, row.undo_cursor, row.ended_at = State.UNDOING, False, None, None
         row.job_id = enqueue_step(UNDO, row)
         row.save(update_fields=["state", "visible", "undo_cursor", "ended_at", "job_id"])
@@ -96,15 +98,22 @@ def check_undo(row: Import) -> None:
     if row.state not in PROMOTED:
         raise NotNow(f"only a promoted import can be undone; this import is {_label(row)}")
     if not may_undo(row):
-        days = settings.IMPORT_UNDO_DAYS
+        days = _undo_time(row).days
         raise NotNow(f"the import was promoted more than {days} days ago (IMPORT_UNDO_DAYS)")
 
 
 def may_undo(row: Import, now: datetime | None = None) -> bool:
-    """Return whether the import is promoted and within IMPORT_UNDO_DAYS."""
+    """Return whether the import is promoted, and was promoted within IMPORT_UNDO_DAYS."""
     if row.state not in PROMOTED or row.promoted_at is None:
         return False
-    return (now or database_now()) <= row.promoted_at + timedelta(days=settings.IMPORT_UNDO_DAYS)
+    return (now or database_now()) <= row.promoted_at + _undo_time(row)
+
+
+def _undo_time(row: Import) -> timedelta:
+    """Return for how long after its promotion the import can be undone: the setting of then."""
+    if row.undo_until and row.promoted_at:
+        return row.undo_until - row.promoted_at
+    return timedelta(days=settings.IMPORT_UNDO_DAYS)
 
 
 def _lock(import_id: int) -> Import:

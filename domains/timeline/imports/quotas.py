@@ -43,9 +43,19 @@ def _points_of(user_id: int) -> int:
 
 
 def points_left(user_id: int) -> int | None:
-    """Return how many points the user may still add, or None if there is no limit."""
+    """Return how many points a device may still add, or None if there is no limit."""
     most = settings.TIMELINE_MAX_POINTS_PER_USER
     return max(0, most - _points_of(user_id)) if most else None
+
+
+def points_left_for_imports(user_id: int) -> int | None:
+    """Return how many points an import may still have, or None if there is no limit. A further
+    source of a point counts as a point, since it takes as much space."""
+    left = points_left(user_id)
+    if left is None:
+        return None
+    shared = Import.objects.filter(user=user_id).aggregate(sum=Sum("shared"))["sum"] or 0
+    return max(0, left - shared)
 
 
 def check(user: User, size: int) -> None:
@@ -64,7 +74,7 @@ def check(user: User, size: int) -> None:
         "file", usage_of(user.pk).bytes, size, "IMPORT_MAX_GIGABYTES_PER_USER",
         "files of finished imports are deleted after IMPORT_FILES_RETENTION_DAYS",
     )  # fmt: skip
-    if settings.TIMELINE_MAX_POINTS_PER_USER and points_left(user.pk) == 0:
+    if settings.TIMELINE_MAX_POINTS_PER_USER and points_left_for_imports(user.pk) == 0:
         message = "your timeline has the maximum number of points (TIMELINE_MAX_POINTS_PER_USER)"
         raise QuotaExceeded(("file", f"{message}; undo an import first"))
 

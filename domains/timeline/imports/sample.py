@@ -8,6 +8,7 @@ from tailrace.db.query import query
 from tailrace.domains.timeline.imports import cleanup, staging
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import PROMOTED, State
+from tailrace.domains.timeline.points.sources import OF_IMPORT
 
 MOST = 2000
 """Maximum points of a sample."""
@@ -23,12 +24,11 @@ SELECT recorded_at, lon, lat FROM {partition} TABLESAMPLE SYSTEM (%(percent)s) R
 ORDER BY recorded_at LIMIT %(limit)s
 """
 # In the timeline, this reads the first point in each of MOST equal time spans.
-_PROMOTED = """
+_PROMOTED = f"""
 SELECT p.recorded_at, p.lon, p.lat
 FROM generate_series(0, %(most)s - 1) AS number, LATERAL (
-  SELECT recorded_at, lon, lat FROM tailrace_timeline_point
-  WHERE device_id = %(device)s AND import_id = %(import_id)s
-    AND recorded_at >= %(first)s + number * %(span)s AND recorded_at <= %(last)s
+  SELECT recorded_at, lon, lat FROM {OF_IMPORT} points
+  WHERE recorded_at >= %(first)s + number * %(span)s AND recorded_at <= %(last)s
     AND recorded_at < %(first)s + (number + 1) * %(span)s
   ORDER BY recorded_at LIMIT 1
 ) p

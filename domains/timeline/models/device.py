@@ -15,7 +15,7 @@ class Device(models.Model):
     )
     name = models.TextField()
     live_points = models.BigIntegerField(
-        db_default=0, help_text="points that came from the device itself, not from files"
+        db_default=0, help_text="points whose first source is the device itself"
     )
     created_at = models.DateTimeField(db_default=Now())
 

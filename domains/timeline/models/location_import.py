@@ -38,7 +38,9 @@ CANCELLABLE = (State.QUEUED, State.PARSING, State.NEEDS_DECISION, State.GRACE)
 """States in which no point has reached the timeline."""
 UNFINISHED = (State.RECEIVING, *CANCELLABLE, State.PROMOTING)
 PROMOTED = (State.ENRICHING, State.COMPLETED)
-ENDED = (State.COMPLETED, State.CANCELLED, State.FAILED, State.UNDONE)
+WITHOUT_POINTS = (State.CANCELLED, State.FAILED, State.UNDONE)
+"""States of ended imports that are a source of no point."""
+ENDED = (State.COMPLETED, *WITHOUT_POINTS)
 STAGED = (State.PARSING, State.NEEDS_DECISION, State.GRACE, State.PROMOTING)
 """States in which the import has a partition of staged points."""
 
@@ -52,11 +54,17 @@ class ImportQuerySet(models.QuerySet["Import"]):
         """Imports whose points readers do not see: the promotion is not finished, or was undone."""
         return self.filter(visible=False)
 
+    def in_between(self) -> "ImportQuerySet":
+        """Imports that may have hidden points in the timeline: promoted in part, in whatever state,
+        or being undone."""
+        return self.hidden().exclude(promotion_began_at=None).exclude(state__in=ENDED)
+
 
 class Import(models.Model):
     """The import of a file of points into the timeline of its user.
 
     staged + rejected = points read so far. After the promotion, inserted + duplicates = staged.
+    A point that an undo of another import leaves to this import moves from duplicates to inserted.
     """
 
     State: ClassVar[type[State]] = State
@@ -99,11 +107,17 @@ class Import(models.Model):
     )
 
     promote_at = models.DateTimeField(null=True, blank=True, help_text="the end of the grace")
-    promotion_began_at = models.DateTimeField(null=True, blank=True)
+    promotion_began_at = models.DateTimeField(
+        null=True, blank=True, help_text="from then on, points of it may be in the timeline"
+    )
     promoted_blocks = models.BigIntegerField(default=0, help_text="of the partition: the cursor")
-    inserted = models.BigIntegerField(default=0)
+    inserted = models.BigIntegerField(default=0, help_text="points whose first source it is")
     duplicates = models.BigIntegerField(default=0)
+    shared = models.BigIntegerField(
+        default=0, db_default=0, help_text="points with it as a further source"
+    )
     promoted_at = models.DateTimeField(null=True, blank=True)
+    undo_until = models.DateTimeField(null=True, blank=True, help_text="the end of its undo")
 
     undo_cursor = models.DateTimeField(null=True, blank=True)
     removed = models.BigIntegerField(default=0, help_text="points that undoing has removed")

@@ -2,20 +2,27 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from tailrace.db.real_field import RealField
 from tailrace.domains.timeline.models.device import Device
 from tailrace.domains.timeline.models.location_import import Import
+from tailrace.domains.timeline.models.point_source import THE_DEVICE, PointSource
+
+KEY = ("device_id", "recorded_at", "lon", "lat")
 
 
 class PointQuerySet(models.QuerySet["Point"]):
     def visible_to(self, user: User) -> "PointQuerySet":
-        """The points of the user's devices, without points of imports whose promotion is not
-        finished or was undone."""
+        """The points of the user's devices with a visible source: the device itself, or an import
+        whose promotion is finished and was not undone."""
+        key = {name: OuterRef(OuterRef(name)) for name in KEY}
+        visible = Import.objects.filter(visible=True, pk=OuterRef("import_id"))
+        further = PointSource.objects.filter(Q(import_id=THE_DEVICE) | Exists(visible), **key)
         hidden = Import.objects.hidden().filter(user=user, pk=OuterRef("origin_id"))
+        invisible = hidden.filter(~Exists(further))
         devices = list(Device.objects.filter(user=user).values_list("pk", flat=True))
-        return self.filter(~Exists(hidden), device_id__in=devices)
+        return self.filter(~Exists(invisible), device_id__in=devices)
 
     def between(self, start: datetime, end: datetime) -> "PointQuerySet":
         """Points from `start`, included, to `end`, excluded."""
@@ -30,7 +37,7 @@ class Point(models.Model):
     code that inserts points locks the device, and a device is deleted after its points.
     """
 
-    pk = models.CompositePrimaryKey("device_id", "recorded_at", "lon", "lat")
+    pk = models.CompositePrimaryKey(*KEY)
     device = models.ForeignKey(
         Device, models.DO_NOTHING, related_name="points", db_constraint=False, db_index=False
     )
@@ -44,7 +51,7 @@ class Point(models.Model):
         db_column="import_id",
         db_constraint=False,
         db_index=False,
-        help_text="the import that brought it; empty: the device itself",
+        help_text="its first source: an import; empty: the device itself",
     )
     lon = models.IntegerField(help_text="1e-7 degrees, east is positive")
     lat = models.IntegerField(help_text="1e-7 degrees, north is positive")

@@ -25,6 +25,7 @@ from tailrace.domains.timeline.imports.progress import (
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.imports.sample import sample_of, segments
 from tailrace.domains.timeline.imports.steps.undo import points_by_day
+from tailrace.domains.timeline.imports.waiting import reason_to_wait
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
@@ -143,7 +144,9 @@ def undo(request: PersonRequest, id: int) -> HttpResponse:
     try:
         if request.method == "POST":
             decisions.undo(row.pk)
-            messages.success(request, "The import is being undone. Its points are already hidden.")
+            messages.success(
+                request, "The import is being undone. Points that only it has are already hidden."
+            )
             return redirect("timeline:import", row.pk)
         decisions.check_undo(row)
     except decisions.NotNow as error:
@@ -193,7 +196,11 @@ def _list(request: PersonRequest) -> str:
 
 def _part(request: PersonRequest, row: Import) -> str:
     """Return the HTML of the part that changes each second."""
-    context = {**_shown(row, database_now()), "actions": actions_of(row)}
+    now = database_now()
+    is_due = row.state == State.GRACE and row.promote_at is not None and row.promote_at <= now
+    reason = reason_to_wait(row) if is_due else ""
+    waits = sentence(reason) if reason else ""
+    context = {**_shown(row, now), "actions": actions_of(row), "waits": waits}
     address = f"{reverse('timeline:import_part', args=[row.pk])}?"
     return render_live(
         request, "tailrace/timeline/import_part.html", context, address, seconds=_seconds(row)

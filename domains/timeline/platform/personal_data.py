@@ -13,13 +13,10 @@ from tailrace.web.accounts.personal_data import PersonalData
 BATCH = 10_000
 
 _DELETE = """
-DELETE FROM tailrace_timeline_point p USING (
-  SELECT device_id, recorded_at, lon, lat FROM tailrace_timeline_point
-  WHERE device_id = %(device)s LIMIT %(limit)s
-) chunk
-WHERE (p.device_id, p.recorded_at, p.lon, p.lat)
-    = (chunk.device_id, chunk.recorded_at, chunk.lon, chunk.lat)
+DELETE FROM {table} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM {table} WHERE device_id = %(device)s LIMIT %(limit)s))
 """
+_TABLES = ("tailrace_timeline_pointsource", "tailrace_timeline_point")
 
 
 class Timeline(PersonalData):
@@ -46,8 +43,9 @@ def delete_some_of(user_id: int) -> int:
         device = Device.objects.select_for_update().filter(user=user_id).order_by("pk").first()
         if device is None:
             return PlacesKnown.erase_some(user_id, BATCH)
-        if deleted := execute(_DELETE, device=device.pk, limit=BATCH):
-            return deleted
+        for table in _TABLES:
+            if deleted := execute(_DELETE.format(table=table), device=device.pk, limit=BATCH):
+                return deleted
         if deleted := _delete_places(device.pk) + PointsAdded.erase_some(device.pk, BATCH):
             return deleted
         return device.delete()[0]

@@ -13,6 +13,7 @@ from django.db import transaction
 from tailrace.db.query import query
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.domains.timeline.event_types import SOURCE, PlacesKnown
+from tailrace.domains.timeline.points.sources import HIDDEN
 from tailrace.events.privacy.erase import erase
 from tailrace.events.publish import NewEvent, Recorded, publish
 
@@ -31,16 +32,14 @@ _CIRCLE = 360 * 10_000_000
 _Point = tuple[datetime, int, int]
 """Time, longitude, latitude."""
 
-_SIDE = """
+_SIDE = f"""
   SELECT recorded_at, lon, lat FROM (
-    SELECT recorded_at, lon, lat, import_id, accuracy FROM tailrace_timeline_point
-    WHERE device_id = d.id AND recorded_at {range}
-    ORDER BY recorded_at {order} LIMIT %(most)s
+    SELECT device_id, recorded_at, lon, lat, import_id, accuracy FROM tailrace_timeline_point
+    WHERE device_id = d.id AND recorded_at {{range}}
+    ORDER BY recorded_at {{order}} LIMIT %(most)s
   ) p
-  WHERE coalesce(accuracy, 0) <= %(accuracy)s
-    AND NOT EXISTS (SELECT 1 FROM tailrace_timeline_import i WHERE i.id = p.import_id
-      AND NOT i.visible)
-  ORDER BY recorded_at {order} LIMIT 1
+  WHERE coalesce(accuracy, 0) <= %(accuracy)s AND NOT {HIDDEN}
+  ORDER BY recorded_at {{order}} LIMIT 1
 """
 _AROUND_TIMES = f"""
 WITH d AS MATERIALIZED (

@@ -15,6 +15,7 @@ from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.models.place import CELL, centre_of
 from tailrace.domains.timeline.points import geocoding
+from tailrace.domains.timeline.points.sources import OF_IMPORT
 from tailrace.jobs.handler import ClaimedJob
 
 BATCH = 5000
@@ -48,11 +49,9 @@ def _begin(job: ClaimedJob, import_id: int) -> Import:
     return row
 
 
-_CELLS = """
+_CELLS = f"""
 SELECT DISTINCT floor(lat / %(cell)s::float8)::int, floor(lon / %(cell)s::float8)::int
-FROM tailrace_timeline_point
-WHERE device_id = %(device)s AND recorded_at BETWEEN %(start)s AND %(end)s
-  AND import_id = %(import_id)s
+FROM {OF_IMPORT} p WHERE recorded_at BETWEEN %(start)s AND %(end)s
 """
 
 
@@ -78,7 +77,7 @@ def _spans(row: Import) -> list[tuple[datetime, datetime]]:
     """Divide the time range of the import into spans with about POINTS points each."""
     if row.first_at is None or row.last_at is None:
         return []
-    count = max(1, row.inserted // POINTS)
+    count = max(1, (row.inserted + row.shared) // POINTS)
     step = (row.last_at - row.first_at) / count
     ends = [row.first_at + number * step for number in range(1, count)]
     return list(pairwise([row.first_at, *ends, row.last_at]))

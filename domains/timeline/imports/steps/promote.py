@@ -8,16 +8,22 @@ the points until the last transaction sets `visible`. If a crash of the database
 partition, the file is staged again.
 """
 
+from datetime import timedelta
+
+from django.conf import settings
 from django.db import transaction
 
 from tailrace.db.query import database_now, execute, query
 from tailrace.domains.timeline.event_types import ImportPromoted
 from tailrace.domains.timeline.imports import staging
 from tailrace.domains.timeline.imports.cleanup import discard_after_commit
+from tailrace.domains.timeline.imports.locks import lock_device_of, lock_for_chunk
 from tailrace.domains.timeline.imports.queues import ENRICH, STAGE, enqueue_step
 from tailrace.domains.timeline.imports.steps import runs
-from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.imports.waiting import reason_to_wait
+from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.points.sources import UNDOABLE
 from tailrace.events.publish import publish
 from tailrace.jobs.handler import ClaimedJob, Skip, Snooze
 
@@ -37,17 +43,16 @@ def promote(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
 
 def _begin(job: ClaimedJob, import_id: int) -> Import:
     with transaction.atomic():
+        lock_device_of(import_id)
         row = runs.begin(job, import_id, State.GRACE, State.PROMOTING)
         now = database_now()
         if row.state == State.GRACE:
             if row.promote_at is not None and row.promote_at > now:
                 raise Snooze("the owner can still cancel the import", until=row.promote_at)
-            # A point of both imports would count as a duplicate here, and then the undo would
-            # delete it.
-            Device.objects.select_for_update(no_key=True).filter(pk=row.device_id).first()
-            if Import.objects.filter(device=row.device_id, state=State.UNDOING).exists():
-                raise Snooze("another import of the device is being undone", seconds=BUSY_SECONDS)
-            row.state, row.promotion_began_at = State.PROMOTING, now
+            if reason := reason_to_wait(row):
+                raise Snooze(reason, seconds=BUSY_SECONDS)
+            row.state = State.PROMOTING
+            row.promotion_began_at = row.promotion_began_at or now
         row.save(update_fields=["state", "promotion_began_at", "run"])
     return row
 
@@ -56,7 +61,7 @@ def _stage_again(row: Import) -> str:
     """Enqueue the staging of the file again, because the partition lacks staged points."""
     with transaction.atomic():
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
-        if not locked.promoted_blocks:  # no point was moved: the owner may cancel
+        if not _moved_points(locked):  # the owner may cancel
             locked.promotion_began_at = None
         locked.state = State.QUEUED
         locked.staged = locked.rejected = locked.bytes_read = locked.promoted_blocks = 0
@@ -67,11 +72,34 @@ def _stage_again(row: Import) -> str:
     return "a crash of the database lost the staged points; the file is staged again"
 
 
+def _moved_points(row: Import) -> bool:
+    """Return whether points of the import may be in the timeline: moved since the file was staged,
+    or by a promotion that began before that."""
+    began, staged = row.promotion_began_at, row.parsing_since
+    return bool(row.promoted_blocks or (began and staged and began < staged))
+
+
+# In this order, as a request of the device inserts points: else the two could wait for each other.
 _INSERT = """
 INSERT INTO tailrace_timeline_point
   (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
 SELECT %(device)s, recorded_at, lon, lat, %(import_id)s, altitude, accuracy, speed, course
 FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid
+ORDER BY recorded_at, lon, lat
+ON CONFLICT DO NOTHING
+"""
+# A point that was known before: the import becomes a further source. The subquery looks each point
+# up by its key, whatever the planner believes about the partition, which has no statistics.
+_SHARE = f"""
+WITH known AS MATERIALIZED (
+  SELECT recorded_at, lon, lat, (
+    SELECT import_id FROM tailrace_timeline_point p WHERE p.device_id = %(device)s
+      AND p.recorded_at = s.recorded_at AND p.lon = s.lon AND p.lat = s.lat) AS first
+  FROM {{partition}} s WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid
+)
+INSERT INTO tailrace_timeline_pointsource (device_id, recorded_at, lon, lat, import_id)
+SELECT %(device)s, recorded_at, lon, lat, %(import_id)s FROM known
+WHERE first <> %(import_id)s AND first IN ({UNDOABLE})
 ON CONFLICT DO NOTHING
 """
 _COUNT = "SELECT count(*) FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid"
@@ -100,23 +128,20 @@ def _move_chunk(row: Import, start: int, end: int) -> None:
         # A crash loses the points together with their cursor, and the last transaction, which is
         # synchronous, makes all chunks durable.
         execute("SET LOCAL synchronous_commit = off")
+        if not lock_for_chunk(row.device_id, "KEY SHARE"):
+            raise Skip("the device was deleted")
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
         if locked.promoted_blocks != start:
             raise Skip("another worker has taken the import over")
-        # Points have no foreign key to their device: lock it against deletion.
-        if not query(
-            "SELECT 1 FROM tailrace_timeline_device WHERE id = %(id)s FOR KEY SHARE",
-            id=row.device_id,
-        ):
-            raise Skip("the device was deleted")
+        params = {"device": row.device_id, "import_id": row.pk, **chunk}
         [(count,)] = query(_COUNT.format(partition=partition), **chunk)
-        inserted = execute(
-            _INSERT.format(partition=partition), device=row.device_id, import_id=row.pk, **chunk
-        )
+        inserted = execute(_INSERT.format(partition=partition), **params)
+        shared = execute(_SHARE.format(partition=partition), **params) if inserted < count else 0
         row.promoted_blocks = end
         row.inserted = locked.inserted + inserted
         row.duplicates = locked.duplicates + count - inserted
-        row.save(update_fields=["promoted_blocks", "inserted", "duplicates"])
+        row.shared = locked.shared + shared
+        row.save(update_fields=["promoted_blocks", "inserted", "duplicates", "shared"])
 
 
 _INSERTED = """
@@ -136,7 +161,9 @@ def _finish(job: ClaimedJob, row: Import) -> dict[str, int]:
                 first=locked.first_at, last=locked.last_at,
             )  # fmt: skip
             locked.inserted, locked.duplicates = inserted, locked.staged - inserted
-        locked.state, locked.visible, locked.promoted_at = State.ENRICHING, True, database_now()
+        now = database_now()
+        locked.state, locked.visible, locked.promoted_at = State.ENRICHING, True, now
+        locked.undo_until = now + timedelta(days=settings.IMPORT_UNDO_DAYS)
         locked.job_id = enqueue_step(ENRICH, locked, after=job.id)
         locked.save()
         publish(ImportPromoted.new_event(locked))

@@ -77,7 +77,7 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
         )  # fmt: skip
 
     most = settings.IMPORT_MAX_POINTS
-    left = quotas.points_left(row.user_id)
+    left = quotas.points_left_for_imports(row.user_id)
     if left is not None:
         most = min(most, left)
     with files.open(row.storage_key) as file:

@@ -1,4 +1,7 @@
-"""Undo an import: delete exactly the points that it added, chunk by chunk."""
+"""Undo an import: remove it from the sources of its points, chunk by chunk.
+
+A point that another import or the device has brought, too, stays: that source takes it over.
+"""
 
 from datetime import UTC, date, datetime, tzinfo
 
@@ -6,14 +9,21 @@ from django.db import OperationalError, transaction
 
 from tailrace.db.limits import time_limits
 from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.imports.locks import lock_for_chunk
 from tailrace.domains.timeline.imports.queues import enqueue_discard
 from tailrace.domains.timeline.imports.steps import runs
 from tailrace.domains.timeline.models import Import, Place
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.jobs.handler import ClaimedJob, Snooze
+from tailrace.domains.timeline.points.sources import (
+    KEPT,
+    Span,
+    hand_over,
+    remove_first,
+    remove_further,
+)
+from tailrace.jobs.handler import ClaimedJob
 
 CHUNK = 10_000
-BUSY_SECONDS = 1
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 COUNT_SECONDS = 3.0
@@ -21,69 +31,61 @@ COUNT_SECONDS = 3.0
 
 
 def undo(job: ClaimedJob, import_id: int) -> dict[str, int]:
-    """Delete the points of the import; return how many."""
-    row = _begin(job, import_id)
+    """Remove the import from the sources of its points; return how many points were deleted."""
+    with transaction.atomic():
+        row = runs.begin(job, import_id, State.UNDOING)
+        row.save(update_fields=["run"])
     reporter = runs.Reporter(job, "points removed")
-    while _delete_chunk(row):
+    while _remove_chunk(row):
         reporter.report(row.removed, row.inserted)
     return {"removed": row.removed}
 
 
-def _begin(job: ClaimedJob, import_id: int) -> Import:
+def _remove_chunk(row: Import) -> bool:
+    """Remove the import from up to CHUNK points: first as a further source, then as the first.
+    Return whether there may be more; otherwise the import's state is now undone."""
     with transaction.atomic():
-        row = runs.begin(job, import_id, State.UNDOING)
-        others = Import.objects.filter(device=row.device_id, state=State.PROMOTING)
-        if others.exists():
-            raise Snooze("another import of the device is being promoted", seconds=BUSY_SECONDS)
-        row.save(update_fields=["run"])
-    return row
-
-
-# A point that the device has sent since then belongs to the device, not to the import.
-_DELETE = """
-WITH chunk AS MATERIALIZED (
-  SELECT device_id, recorded_at, lon, lat FROM tailrace_timeline_point
-  WHERE device_id = %(device)s AND recorded_at >= %(cursor)s AND recorded_at <= %(last)s
-    AND import_id = %(import_id)s
-  ORDER BY recorded_at LIMIT %(limit)s
-), deleted AS (
-  DELETE FROM tailrace_timeline_point p USING chunk c
-  WHERE (p.device_id, p.recorded_at, p.lon, p.lat) = (c.device_id, c.recorded_at, c.lon, c.lat)
-    AND p.import_id = %(import_id)s
-  RETURNING 1
-)
-SELECT (SELECT max(recorded_at) FROM chunk), (SELECT count(*) FROM deleted)
-"""
-
-
-def _delete_chunk(row: Import) -> bool:
-    """Delete up to CHUNK points; return whether there may be more. When no points are left, set the
-    import's state to undone."""
-    with transaction.atomic():
+        lock_for_chunk(row.device_id, "UPDATE")
         locked = runs.lock_run(row.pk, row.run, State.UNDOING)
-        [(cursor, deleted)] = query(
-            _DELETE, device=row.device_id, import_id=row.pk, limit=CHUNK,
-            cursor=locked.undo_cursor or locked.first_at or BEGINNING,
-            last=locked.last_at or database_now(),
-        )  # fmt: skip
-        row.removed = locked.removed = locked.removed + deleted
-        if cursor is None:
-            locked.state, locked.ended_at = State.UNDONE, database_now()
-            locked.job_id = None
-            if locked.promoted_at is None:  # its promotion was never finished
-                locked.inserted = locked.removed
-            Place.objects.filter(origin=locked).delete()
-            enqueue_discard(locked.pk, locked.storage_key)
-        else:
-            locked.undo_cursor = cursor
+        start = locked.undo_cursor or locked.first_at or BEGINNING
+        span = Span(row.device_id, row.pk, start, locked.last_at or database_now())
+        more = _remove_further(locked, span) if locked.shared > 0 else _remove_first(locked, span)
         locked.save()
-    return cursor is not None
+    row.removed, row.inserted = locked.removed, locked.inserted
+    return more
 
 
-_BY_DAY = """
-SELECT (recorded_at AT TIME ZONE %(zone)s)::date AS day, count(*) FROM tailrace_timeline_point
+def _remove_further(row: Import, span: Span) -> bool:
+    count, cursor = remove_further(span, CHUNK)
+    row.shared = max(row.shared - count, 0) if count else 0
+    row.undo_cursor = cursor if row.shared else None  # the first sources begin at the first point
+    return True
+
+
+def _remove_first(row: Import, span: Span) -> bool:
+    removed = remove_first(span, CHUNK)
+    kept = hand_over(span.device, removed.kept)
+    row.removed += removed.deleted
+    row.inserted -= kept
+    row.duplicates += kept
+    row.undo_cursor = removed.cursor
+    if removed.cursor is None:
+        _finish(row)
+    return removed.cursor is not None
+
+
+def _finish(row: Import) -> None:
+    row.state, row.ended_at, row.job_id = State.UNDONE, database_now(), None
+    if row.promoted_at is None:  # its promotion was never finished
+        row.inserted = row.removed
+    Place.objects.filter(origin=row).delete()
+    enqueue_discard(row.pk, row.storage_key)
+
+
+_BY_DAY = f"""
+SELECT (recorded_at AT TIME ZONE %(zone)s)::date AS day, count(*) FROM tailrace_timeline_point p
 WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
-  AND import_id = %(import_id)s
+  AND import_id = %(import_id)s AND NOT {KEPT}
 GROUP BY day ORDER BY day DESC
 """
 
