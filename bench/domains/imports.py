@@ -5,7 +5,8 @@ nothing checked), and a binary COPY of rows that were packed before. Each side i
 own. gpxpy with multi-row INSERTs is measured if it is installed, ogr2ogr if the machine has it.
 
 Then an import is promoted, beside one INSERT … SELECT of the same points into the same table, while
-another process sends points of the same device; and its places are named.
+another process sends points of the same device; and its places are named. The same file is
+imported again, and both imports are undone.
 """
 
 import json
@@ -28,6 +29,7 @@ OURS, BARE, RATIO = "Tailrace", "bare parser + bare COPY", "Tailrace ÷ bare"
 LIMITS = {"gpx": 200_000, "records": 250_000}
 OTHERS = 100_000
 PROMOTION, ENRICHMENT = "promotion", "places"
+DUPLICATES, UNDO = "promotion of known points", "undo, the points go"
 LIVE = "a live point waits, p99"
 
 
@@ -73,6 +75,8 @@ def targets(rows: Sequence[Row]) -> list[Target]:
         *speeds,
         Target("peak memory of any process, MB", peak, 150, "less"),
         Target("promotion, s per million", find(rows, OURS, PROMOTION), 6, "less"),
+        Target("promotion of known points", find(rows, OURS, DUPLICATES), 20, "less"),
+        Target("undo, s per million", find(rows, OURS, UNDO), 25, "less"),
         Target("a live point meanwhile, p99, ms", find(rows, LIVE, "meanwhile"), 100, "less"),
         *places,
     ]
@@ -141,6 +145,14 @@ def _promotion(servers: Servers, env: dict[str, str], count: int) -> list[Row]:
     ours = side("promote")
     meanwhile = waits(process)
     seconds = ours["promote"] * 1e6 / count
+    named = _enrichment(ours, side("name", places))
+    side("make", count, places)
+    again = side("promote")
+    steps = {
+        DUPLICATES: again["promote"],
+        "undo, another import keeps the points": side("undo", 0)["seconds"],
+        UNDO: side("undo", 1)["seconds"],
+    }
     note = f"{meanwhile['count']:,} points, the longest {meanwhile['most']:.0f} ms"
     return [
         Row("imports", OURS, PROMOTION, seconds, "s per million", "with live points"),
@@ -148,7 +160,11 @@ def _promotion(servers: Servers, env: dict[str, str], count: int) -> list[Row]:
         Row("imports", RATIO, PROMOTION, seconds / one, "", "less is better"),
         Row("imports", LIVE, "before", before["p99"], "ms"),
         Row("imports", LIVE, "meanwhile", meanwhile["p99"], "ms", note),
-        *_enrichment(ours, side("name", places)),
+        *named,
+        *(
+            Row("imports", OURS, name, taken * 1e6 / count, "s per million")
+            for name, taken in steps.items()
+        ),
     ]
 
 

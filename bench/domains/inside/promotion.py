@@ -1,4 +1,5 @@
-"""Time promotion and naming of places: make COUNT PLACES | promote | bare | name PLACES | live.
+"""Time promotion, undo and naming of places: make COUNT PLACES | promote | bare | undo NUMBER |
+name PLACES | live.
 
 `live` prints a line, then sends a point each 10 ms until it reads one, and prints what they waited.
 """
@@ -33,9 +34,10 @@ def make(count: int, places: int) -> dict[str, float]:
     from tailrace.domains.timeline.imports import staging
     from tailrace.domains.timeline.models import Device, Import
 
-    user = User.objects.create(username="bench")
+    user, _ = User.objects.get_or_create(username="bench")
+    device, _ = Device.objects.get_or_create(user=user, name="bench")
     row = Import.objects.create(
-        user=user, device=Device.objects.create(user=user, name="bench"), file_name="", size=1,
+        user=user, device=device, file_name="", size=1,
         storage_key="", state=Import.State.GRACE, staged=count,
         first_at=_at(START), last_at=_at(START + count * 10_000_000),
     )  # fmt: skip
@@ -45,22 +47,41 @@ def make(count: int, places: int) -> dict[str, float]:
 
 
 def promote() -> dict[str, Any]:
-    """Promote and enrich it by its jobs; return the seconds of both."""
+    """Promote and enrich the last import by its jobs; return the seconds of both."""
     from tailrace.domains.timeline.imports.queues import ENRICH, PROMOTE, enqueue_step
     from tailrace.domains.timeline.models import Import
     from tailrace.jobs.engine.drain import drain
 
-    enqueue_step(PROMOTE, Import.objects.get())
+    row = Import.objects.latest("pk")
+    enqueue_step(PROMOTE, row)
     seconds = {}
     for step in (PROMOTE, ENRICH):
         began = time.perf_counter()
         if not drain(step):
             raise SystemExit(f"bench: no job of {step} was run")
         seconds[step.removeprefix("timeline.")] = time.perf_counter() - began
-    row = Import.objects.get()
-    if row.state != row.State.COMPLETED or row.inserted != row.staged:
+    row.refresh_from_db()
+    if row.state != row.State.COMPLETED or row.inserted + row.duplicates != row.staged:
         raise SystemExit(f"bench: the import is {row.state}, with {row.inserted:,} points")
-    return {**seconds, "places": row.places.count()}
+    return {**seconds, "places": row.places.count(), "inserted": row.inserted}
+
+
+def undo(number: int) -> dict[str, float]:
+    """Undo the import with this number, from 0."""
+    from tailrace.domains.timeline.imports import decisions
+    from tailrace.domains.timeline.imports.queues import UNDO
+    from tailrace.domains.timeline.models import Import
+    from tailrace.jobs.engine.drain import drain
+
+    row = Import.objects.order_by("pk")[number]
+    decisions.undo(row.pk)
+    began = time.perf_counter()
+    drain(UNDO)
+    seconds = time.perf_counter() - began
+    row.refresh_from_db()
+    if row.state != row.State.UNDONE:
+        raise SystemExit(f"bench: the import is {row.state}")
+    return {"seconds": seconds, "removed": row.removed}
 
 
 def bare() -> dict[str, float]:
@@ -70,7 +91,7 @@ def bare() -> dict[str, float]:
     from tailrace.domains.timeline.imports import staging
     from tailrace.domains.timeline.models import Import
 
-    row = Import.objects.get()
+    row = Import.objects.latest("pk")
     with connection.cursor() as cursor:
         began = time.perf_counter()
         cursor.execute(BARE.format(partition=staging.partition(row.pk)), [0, row.pk])
@@ -146,6 +167,6 @@ def _at(microseconds: int) -> datetime:
 if __name__ == "__main__":
     django.setup()
     sides: dict[str, Any] = {
-        "make": make, "promote": promote, "bare": bare, "name": name, "live": live,
+        "make": make, "promote": promote, "bare": bare, "undo": undo, "name": name, "live": live,
     }  # fmt: skip
     print(json.dumps(sides[sys.argv[1]](*map(int, sys.argv[2:]))))
