@@ -63,9 +63,9 @@ def check_at_next_use() -> None:
 
 
 def with_reconnect(call: Callable[[], T]) -> T:
-    """Return the result of `call`, which is called again if the connection was closed, as a restart
-    or failover of PostgreSQL does. Without this, a drain would lose its message. `call` must be
-    safe to repeat: it is its own check. Within a transaction, it is called only once."""
+    """Return the result of `call`. If the connection was closed, as a restart or failover of
+    PostgreSQL does, `call` is called again, so that a drain does not lose its message. `call` must
+    be safe to repeat. Within a transaction, it is called only once."""
     connection = current()
     if connection.in_atomic_block:
         return call()

@@ -75,11 +75,14 @@ def engine_database(
 
 
 def add_engine_database() -> None:
-    """Add the engine's connection to a project whose DATABASES does not have it. It keeps what the
-    entry `home()` says of server, user and session; it has no pool of its own, no transaction
-    around requests, and the isolation level of the engine, READ COMMITTED. With
-    DISABLE_SERVER_SIDE_CURSORS, as Django's docs require for poolers such as PgBouncer, sessions
-    are taken to be pooled. Raises ImproperlyConfigured if DATABASES has no entry `home()`."""
+    """Add the engine's connection to a project whose DATABASES does not have it. Raises
+    ImproperlyConfigured if DATABASES has no entry `home()`.
+
+    The connection has the server, the user and the session settings of that entry, but no pool and
+    no transaction around requests. Its isolation level is the engine's, READ COMMITTED. If
+    DISABLE_SERVER_SIDE_CURSORS is set, as Django's docs require for poolers such as PgBouncer,
+    sessions count as pooled.
+    """
     if ENGINE in settings.DATABASES:
         return
     if home() != DEFAULT_DB_ALIAS:

@@ -39,8 +39,8 @@ def server_problem() -> ServerProblem | None:
 
 
 def refuse_old(connection: Any, **kwargs: Any) -> None:
-    """Receiver of `connection_created`: raise NotSupportedError if our server is too old. Other
-    databases of a project are its own."""
+    """Receiver of `connection_created`: raise NotSupportedError if the server of our tables is too
+    old. Servers of a project's other databases are not checked."""
     if connection.alias not in (home(), ENGINE) or connection.vendor != "postgresql":
         return
     if (version := connection.pg_version) < OLDEST * 10_000:

@@ -107,8 +107,8 @@ def share_what_is_loaded(**kwargs: Any) -> None:
 @signals.worker_process_shutdown.connect
 @signals.worker_shutdown.connect
 def end_calls_in_flight(**kwargs: Any) -> None:
-    """Settle the calls of async handlers in flight before the process ends. It is a child of a
-    prefork pool, or the process of a worker with another pool."""
+    """Settle the calls of async handlers in flight before the process ends: a child of a prefork
+    pool, or the whole worker with another pool."""
     if threading.current_thread() is threading.main_thread():
         for number in shutdown.SIGNALS:  # a second signal would end the process before that
             signal.signal(number, signal.SIG_IGN)

@@ -65,7 +65,7 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
             self.delete_model(request, user)
 
     def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> Any:
-        """Return only the users to delete; each app deletes its data of them later."""
+        """Return only the users to delete. Each app deletes its data of these users later."""
         names = [str(user) for user in objs]
         return names, {"users": len(names)}, set(), []
 

@@ -43,7 +43,8 @@ class Folders:
 
     @classmethod
     def of(cls, var_dir: Path) -> "Folders":
-        """Return the folders for `var_dir`; outside of it if the engines cannot enter it."""
+        """Return the folders below `var_dir`, or below /var/tmp if the engines cannot enter
+        `var_dir`."""
         mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:10]
         home = var_dir / "engines"
         if os.geteuid() == 0 and not _open_to_all(home):
@@ -55,7 +56,7 @@ class Folders:
 
 
 def folder(var_dir: Path) -> Path:
-    """Return the folder of the engines of `var_dir`; outside of it if they cannot enter it."""
+    """Return the folder with the files of the engines of `var_dir`: see `Folders.of`."""
     return Folders.of(var_dir).home
 
 

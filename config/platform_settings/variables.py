@@ -38,9 +38,8 @@ def database_settings(url: str) -> dict[str, Any]:
 
 
 def mail_settings(url: str) -> dict[str, Any]:
-    """Return Django's EMAIL_* settings for the URL of a mail server; "": mails are files.
-
-    Raises ValueError.
+    """Return Django's EMAIL_* settings for the URL of a mail server. If the URL is empty, mails are
+    written to files. Raises ValueError if it is invalid.
     """
     files = {
         "EMAIL_BACKEND": MAIL_FILES,

@@ -22,8 +22,8 @@ LATE = timedelta(minutes=10)
 
 
 class FindingsAreAnnounced(Invariant):
-    """Each exposure, change of a property and move of a removal request that its user should know
-    was announced, or waits for a notice of its alert.
+    """The user was notified of each exposure, change of a property and move of a removal request
+    that needs a notice, or a notice of its alert will name it.
 
     Repaired: findings that no notice has named, for which notices are sent now.
     """
@@ -38,7 +38,7 @@ class FindingsAreAnnounced(Invariant):
 class NoticesAreSent(Invariant):
     """No notice of an alert is more than ten minutes late.
 
-    Repaired: alerts for which the job was enqueued again that sends the notice.
+    Repaired: alerts with a new job that sends the notice.
     """
 
     name = "protection.notices_are_sent"
@@ -142,7 +142,7 @@ class RemovalsByNewestKey(Invariant):
 class FilesHaveOwners(Invariant):
     """Each stored file that is older than an hour belongs to a report, a recording or a voice.
 
-    Repaired: files without an owner, for which jobs were enqueued that delete them.
+    Repaired: files without an owner, with new jobs that delete them.
     """
 
     name = "protection.files_have_owners"

@@ -121,7 +121,7 @@ class RecordsByConfiguredModel(Invariant):
         except ModelUnusable:  # `manage.py check` reports this
             return []
         index = embedding_indexes.index_of(key)
-        if index is None and not embedding_indexes.lacking(key, limit=1):
+        if index is None and not embedding_indexes.records_without_vector(key, limit=1):
             return []  # there are no records
         if (index and index.completed_at) or reindexing.is_running(VECTOR):
             return []
@@ -130,7 +130,7 @@ class RecordsByConfiguredModel(Invariant):
     def repair(self, violations: Sequence[Any]) -> int:
         key = configured_key()
         embedding_indexes.register(key, settings.RECORDS_MODEL)
-        if embedding_indexes.lacking(key, limit=1):
+        if embedding_indexes.records_without_vector(key, limit=1):
             return reindexing.reindex(VECTOR)
         index = embedding_indexes.index_of(key)
         if index is not None:
@@ -149,7 +149,7 @@ class VectorsHaveTheirIndex(Invariant):
     every = 60
 
     def find(self) -> Sequence[Any]:
-        return [index.pk for index in pgvector.without_index()]
+        return [index.pk for index in pgvector.models_without_index()]
 
     def repair(self, violations: Sequence[Any]) -> int:
         return _enqueue("records.build_vector_index", violations)

@@ -88,8 +88,8 @@ class DestinationHandler(Handler, Generic[M]):
         return await self.send(message)
 
     def is_full(self, destination: str, chosen: int) -> bool:
-        """Return whether messages should go to other destinations if possible. `chosen`: messages
-        of this process just assigned to it."""
+        """Return whether messages should go to other destinations if possible. `chosen` is the
+        number of messages that this process is about to send to this one."""
         return False
 
     def finish(self, deliveries: Sequence[Delivery[M]]) -> None:

@@ -44,8 +44,8 @@ def wait_for(jobs: Iterable[ClaimedJob], ids: Collection[int], reason: str) -> s
 
 
 def pause(since: datetime) -> float:
-    """Return the seconds until the next try, which grow with the time `since` the first one; 0
-    after LONGEST_WAIT."""
+    """Return the seconds until the next try. They grow with the time since `since`, when the first
+    try was made; 0 after LONGEST_WAIT."""
     age = max((clock.now() - since).total_seconds(), 0.0)
     return min(max(age / 4, SHORTEST_PAUSE), LONGEST_PAUSE) if age < LONGEST_WAIT else 0.0
 

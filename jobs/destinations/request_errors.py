@@ -24,7 +24,7 @@ class RequestError(Exception):
 
 
 class Unavailable(RequestError):
-    """The destination cannot answer now: it is away, overloaded, or answers nonsense."""
+    """The destination cannot answer now: it is away, overloaded, or its answer is invalid."""
 
 
 class RateLimited(RequestError):

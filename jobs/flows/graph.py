@@ -143,9 +143,11 @@ class Graph:
 
     def add_flow(self, flow: "Graph", *, name: str = "", after: Parents = ()) -> list[FlowJob]:
         """Add the jobs of another flow, which is not enqueued, with names that begin with `name/`.
-        Return those for which no other job of it waits: what runs after them runs after that flow.
-        Its jobs without parents run after `after`. Raises InvalidJob if it has a deadline or a
-        unique key of its own."""
+        Its jobs without parents run after `after`. Return its last jobs, for which no other of its
+        jobs waits: a job that runs after these runs after that whole flow.
+
+        Raises InvalidJob if it has a deadline or a unique key of its own.
+        """
         if reason := flow.cannot_be_part():
             raise InvalidJob(f"flow {flow.name!r} cannot be a part of another one: {reason}")
         prefix = name or flow.name

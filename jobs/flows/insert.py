@@ -53,7 +53,7 @@ def insert(flow_id: int, jobs: Sequence[FlowJob], states: Mapping[int, str]) -> 
     wake.on_commit({job.handler for job in due_jobs(ready)})
 
 
-def states_of_others(name: str, jobs: Sequence[FlowJob]) -> dict[int, str]:
+def states_of_existing(name: str, jobs: Sequence[FlowJob]) -> dict[int, str]:
     """Return the states of the parents that exist already. Raises InvalidJob if such a parent does
     not exist, or has ended so that its child would never run."""
     ids = sorted({id for job in jobs for id in job.parents if isinstance(id, int)})

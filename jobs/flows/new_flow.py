@@ -6,7 +6,7 @@ from tailrace.db import clock, connections, locks
 from tailrace.db.query import prepared, query
 from tailrace.jobs.engine.inserting.new_job import KEY_LIMIT, InvalidJob
 from tailrace.jobs.flows.graph import Graph
-from tailrace.jobs.flows.insert import insert, states_of_others
+from tailrace.jobs.flows.insert import insert, states_of_existing
 
 # It waits for the transaction of an uncommitted flow with the key.
 _INSERT = f"""
@@ -27,9 +27,9 @@ _EXISTING = "SELECT id FROM tailrace_jobs_flow WHERE unique_key = %(unique_key)s
 class NewFlow(Graph):
     """A flow to be enqueued: add its jobs, then call `enqueue`.
 
-    `name` is shown to operators. The jobs that are unfinished `deadline` after the flow was
-    enqueued are cancelled. A flow with the `unique_key` of another flow is not created a second
-    time while the record of that flow is kept. Raises InvalidJob.
+    `name` is shown to operators. When the time `deadline` has passed since the flow was enqueued,
+    its unfinished jobs are cancelled. If there is a flow with the same `unique_key`, `enqueue`
+    creates nothing and returns the id of that flow. Raises InvalidJob.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class NewFlow(Graph):
         # What can be refused is refused before the first statement that writes: an error within
         # the caller's transaction would end it.
         with connections.engine_if(independent):
-            states = states_of_others(self.name, jobs)
+            states = states_of_existing(self.name, jobs)
 
         def create() -> tuple[int, bool]:
             with locks.named(lambda: f"the unique key {self.unique_key!r} of a flow"):

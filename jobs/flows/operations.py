@@ -100,7 +100,8 @@ def pause_flow(flow: Flow, by: str) -> int:
 
 
 def resume_flow(flow: Flow, by: str) -> int:
-    """Let the jobs of a paused flow begin. Return the number of jobs that waited only for that."""
+    """Let the jobs of a paused flow begin. Return the number of jobs that waited only because of
+    the pause."""
     with transaction.atomic(using=home()):
         released = _resume(flow)
     log.info("flows.resumed", flow=flow.pk, by=by, released=released)

@@ -9,7 +9,7 @@ from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.engine.inserting.new_job import InvalidJob
 from tailrace.jobs.flows.graph import ADDED, FlowJob, Graph, check_size
 from tailrace.jobs.flows.hold import hold
-from tailrace.jobs.flows.insert import insert, states_of_others
+from tailrace.jobs.flows.insert import insert, states_of_existing
 from tailrace.jobs.handler import ClaimedJob, LeaseLost
 
 _FLOW_OF = """
@@ -151,7 +151,7 @@ class RunningFlow(Graph):
         [(count,)] = query(_COUNT, flow=self.id)
         check_size(self.name, count + len(new))
         self._check_circles(new)
-        insert(self.id, new, states_of_others(self.name, new))
+        insert(self.id, new, states_of_existing(self.name, new))
         if joining := [job.id for job in new if job.joins]:
             execute(_JOIN, job=self.job.id, parents=number_array([self.job.id, *joining]))
         if is_paused:

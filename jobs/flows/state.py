@@ -33,7 +33,7 @@ class FlowState(TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class FlowStatus:
-    """What the jobs of a flow say about it."""
+    """The state of a flow, the numbers of its jobs, and when it ended."""
 
     state: FlowState
     counts: Mapping[str, int] = field(default_factory=dict)

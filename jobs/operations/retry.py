@@ -1,4 +1,4 @@
-"""Run pending jobs now that are scheduled for later."""
+"""Make pending jobs that are scheduled for later due now."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ WHERE j.id = free.id RETURNING j.id, j.handler
 
 
 def retry_now(ids: Sequence[int], by: str = "an operator") -> OperationResult:
-    """Make pending jobs due now that are scheduled for later; locked jobs are skipped."""
+    """Make pending jobs that are scheduled for later due now; locked jobs are skipped."""
     with transaction.atomic(using=home()):
         handlers = dict(query(_RETRY_NOW, ids=list(ids)))
         wake.on_commit(set(handlers.values()))

@@ -110,7 +110,7 @@ def remove_schedules(
     Raises ValueError unless exactly one of the three is given, or Blocked as `create_schedules`.
     """
     if [names, owner or None, owner_prefix or None].count(None) != 2 or isinstance(names, str):
-        raise ValueError("give exactly one of names (a list), owner or owner_prefix, not empty")
+        raise ValueError("give exactly one of names (a list), owner and owner_prefix")
     listed = None if names is None else sorted({*names})
 
     def remove() -> int:

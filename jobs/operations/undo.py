@@ -57,8 +57,8 @@ WHERE r.replay_id = %(replay)s
 """
 
 
-def begun(replay: Replay) -> tuple[int, int]:
-    """Return how many jobs the replay has, and how many of them have not started."""
+def progress(replay: Replay) -> tuple[int, int]:
+    """Return the number of jobs of the replay, and how many of them have not started."""
     [(jobs, not_begun)] = query(_PROGRESS, replay=replay.pk)
     return jobs, not_begun
 

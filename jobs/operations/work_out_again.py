@@ -37,8 +37,9 @@ ORDER BY j.id FOR NO KEY UPDATE OF j
 
 
 def work_out_again(ids: Sequence[int]) -> OperationResult:
-    """Work out the jobs again for which these jobs stand; jobs that did not fail at fan-out are
-    ignored. If a handler fails again, its job stays failed, with the new error."""
+    """For each of these jobs that failed at fan-out, let its handler work out the jobs of the
+    event again; ignore other jobs. If the handler fails again, the job stays failed, with the
+    new error."""
     worked_out = OperationResult()
     for id, name, *row in query(_NOT_WORKED_OUT, ids=list(ids), prefix=NOT_WORKED_OUT):
         event, handler = Recorded.from_row(row), registry.find(name)

@@ -69,7 +69,8 @@ def seconds_left() -> float:
 
 
 def is_stuck() -> bool:
-    """Whether the timeout is over by STUCK_SECONDS: calls that still run cannot be interrupted."""
+    """Whether the timeout ended more than STUCK_SECONDS ago: calls that still run cannot be
+    interrupted."""
     return seconds_left() < -STUCK_SECONDS
 
 

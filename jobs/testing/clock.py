@@ -12,8 +12,8 @@ class Clock:
     _stopped_at: float | None = None
 
     def stop(self) -> None:
-        """From now on only `step` advances the time: a step removes the real time that has passed
-        since the last one."""
+        """From now on, only the steps count: each step moves the time on from the last step, or
+        from this call, however much real time has passed."""
         self._stopped_at = time.time() + clock.offset
 
     def step(self, seconds: float) -> None:

@@ -16,9 +16,9 @@ MOST_RUNS = 1000
 def run_flow(flow: NewFlow | Flow | int, *, may_fail: bool = False) -> FlowStatus:
     """Run the jobs of a flow, and no others, until all of them have ended; return its status.
 
-    `flow` is the flow or its id. A new flow is enqueued if it is not yet. Jobs that are due later,
-    also retries, run at once, even if their queue is paused. If the flow is paused, the jobs that
-    are held back do not run. Raises AssertionError if a job is snoozed endlessly, and with the
+    `flow` is the flow or its id. A new flow is enqueued first. Jobs that are due later, also
+    retries, run at once, even if their queue is paused. If the flow is paused, the jobs that are
+    held back do not run. Raises AssertionError if a job is snoozed endlessly, and with the
     tracebacks of calls that raised an error, unless `may_fail`.
     """
     id = _id_of(flow)

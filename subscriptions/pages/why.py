@@ -84,8 +84,8 @@ def _jobs_are_kept_since() -> datetime:
 
 def _find(request: PersonRequest, id: int) -> tuple[Recorded, str]:
     """Return the event and the role in which the user was notified of it, else raise Http404, also
-    if the user may no longer read the event. If it is not known at present whether the user may,
-    the page shows only what was sent."""
+    if the user may no longer read the event. While the readers of the event are unknown, the page
+    shows only the sent messages."""
     groups = list(request.user.groups.values_list("pk", flat=True))
     recipients = Q(user=request.user) | Q(group__in=groups)
     notification = Notification.objects.filter(recipients, event=id).order_by("pk").first()

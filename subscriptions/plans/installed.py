@@ -16,7 +16,8 @@ from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 def problem(handler: str) -> str:
-    """Return why plans cannot have this handler; empty also for one that is not installed yet."""
+    """Return why plans cannot have this handler; empty if they can, or if it is not installed
+    yet."""
     if not is_known(handler):
         return ""
     return why_not(handler, AccountPayload(account=1).model_dump())

@@ -1,1 +1,2 @@
-"""What the platform asks of subscriptions: menu, panels, personal data, roles, checks, commands."""
+"""The parts of subscriptions for the platform: menu, panels, personal data, roles, checks,
+commands."""

@@ -50,7 +50,7 @@ def first_job(routing_key: str) -> int:
     return 0
 
 
-def again(routing_key: str, job_id: int, number: int) -> str:
+def resend_key(routing_key: str, job_id: int, number: int) -> str:
     """Return the routing key of a job that sends the message of the job `job_id` again."""
     return f"{routing_key}:again:{job_id}:{number}"
 

@@ -65,7 +65,7 @@ def test_more_than_the_most_are_refused_with_a_reason(
     page.get_by_label("Select action to run").select_option("Pause")
     page.get_by_role("button", name="Run").click()
     expect(
-        page.get_by_text("more than 1 queues are selected; filter the list for fewer")
+        page.get_by_text("more than 1 queues are selected; filter the list first")
     ).to_be_visible()
     take_picture(page, "several-refused-375-dark")
     assert_fits(page)

@@ -238,7 +238,8 @@ def test_a_worker_is_frozen(
             lambda: frozen.signal(signal.SIGSTOP),
             f"The worker {frozen.node} (process {frozen.process.pid} on ",
         )
-        assert f"It holds 1 job (1 × {Working.name}), which goes to others from " in headline(page)
+        held = f"It holds 1 job (1 × {Working.name}), which other workers can claim from "
+        assert held in headline(page)
         expect(page.locator("#panel-workers-and-upkeep")).to_contain_text("silent")
         shown_everywhere(page, "frozen worker")
         follow(page, "Workers")

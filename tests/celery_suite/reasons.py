@@ -1,7 +1,7 @@
 """The tests of the suite that cannot apply, by reason: classes, or single tests."""
 
 _WITH_A_WORKER_PROCESS = {
-    "hears in its own process what happens in the worker's": """
+    "receives signals or logs in its own process, but the worker is another process": """
         test_signal_bound_method_receivers
         test_stamping_mechanism::test_err_linking_stamped_sig
         test_stamping_mechanism::test_linking_stamped_sig
@@ -11,19 +11,19 @@ _WITH_A_WORKER_PROCESS = {
     """,
 }
 _WITH_OUR_RESULTS = {
-    "looks into the keys or channels of Redis": """
+    "reads the keys or channels of Redis": """
         test_chord::test_chord_on_error
         test_task_redis_result_backend::test_asyncresult_forget_cancels_subscription
         test_task_redis_result_backend::test_asyncresult_get_cancels_subscription
     """,
-    "counts what is sent with a task's message; a job has none": """
+    "counts the events that are sent with a task's message; a job has no message": """
         test_tasks::test_task_sent_event_respects_publish_retry_limit
     """,
-    "expects that the state of a task that ignores its result is unknown; ours is the job's": """
+    "expects no state of a task that ignores its result; here it has the state of its job": """
         test_task_redis_result_backend::test_retry_preserves_ignore_result_true
         test_tasks::test_send_task_without_ignore_result_uses_task_ignore_result
     """,
-    "expects that a chord begins before all of it is given; ours is created at once": """
+    "expects that a chord begins before it has all of its tasks; here it is created at once": """
         test_chord::test_generator
     """,
 }

@@ -28,7 +28,7 @@ def test_a_scope_has_one_meaning(plays: None, monkeypatch) -> None:
     assert tokens.scopes()["plays:read"] == "read plays"
     tokens.scopes.cache_clear()
     monkeypatch.setattr(plays_api, "scopes", {"feeds": "read plays"})
-    with pytest.raises(ValueError, match="the scope 'feeds' already means: list, create"):
+    with pytest.raises(ValueError, match="scope 'feeds' has another meaning: list, create"):
         tokens.scopes()
 
 

@@ -51,7 +51,7 @@ def scopes() -> dict[str, str]:
     for module in import_modules("api"):
         for scope, meaning in getattr(module, "scopes", {}).items():
             if meanings.setdefault(scope, meaning) != meaning:
-                raise ValueError(f"the scope {scope!r} already means: {meanings[scope]}")
+                raise ValueError(f"the scope {scope!r} has another meaning: {meanings[scope]}")
     return meanings
 
 
@@ -98,7 +98,8 @@ def make(
 
 
 def check_rights(scopes: Iterable[str], event_types: Iterable[str], event_source: str) -> None:
-    """Raise WrongToken if events:write is without event types or source, or they are without it."""
+    """Raise WrongToken unless the token has the scope events:write, event types and a source, or
+    none of the three."""
     records = RECORDS_EVENTS in scopes
     if records and not (event_types and event_source):
         raise WrongToken(

@@ -121,8 +121,8 @@ def wrong_header(name: str, detail: str, kind: str = "invalid") -> Problem:
 
 
 def busy(error: Exception, seconds: int) -> Problem:
-    """Return the answer to a request that cannot be done now, and may be sent again after that
-    time."""
+    """Return the answer to a request that cannot be done now. It may be sent again after
+    `seconds`."""
     return Problem(503, str(error), kind="busy", headers={"Retry-After": str(seconds)})
 
 

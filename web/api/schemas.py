@@ -26,7 +26,8 @@ Time = Annotated[
 
 
 class In(BaseModel):
-    """A JSON body of a request, without unknown fields and conversion of types (1 is not true)."""
+    """A JSON body of a request. Unknown fields are refused, and types are not converted: 1 is not
+    true."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 

@@ -1,1 +1,1 @@
-"""What the platform asks of builds: admin, menu, panels, roles, processes, commands."""
+"""The parts of builds for the platform: admin, menu, panels, roles, processes, commands."""

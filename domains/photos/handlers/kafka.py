@@ -41,8 +41,9 @@ class KafkaUploads(KafkaPublisher):
 
 
 class KafkaDeletions(KafkaPublisher):
-    """Publish each deleted photo to PHOTOS_KAFKA_UPLOADS_TOPIC, if it was published there, as a
-    message without a value, keyed by its storage key. Then the storage key is forgotten."""
+    """Publish the deletion of each photo that was published to PHOTOS_KAFKA_UPLOADS_TOPIC: a
+    message without a value, keyed by the storage key. Afterwards remove the storage key from the
+    events."""
 
     name = "photos.kafka_deletions"
     on = [Deleted]
@@ -54,7 +55,8 @@ class KafkaDeletions(KafkaPublisher):
         return super().wants(event) and event.payload.storage_key is not None
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
-        """Let the jobs wait whose photos are being sent, so that the deletion comes after them."""
+        """Snooze the jobs of photos that another job is sending, so that the deletion is sent after
+        the photo."""
         sending = being_sent([job.event.payload.photo for job in jobs if job.event])
         for job, message in super().prepare(jobs):
             payload = job.event.payload if job.event else None

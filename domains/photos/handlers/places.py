@@ -1,4 +1,4 @@
-"""Give photos without a location the one of their owner's timeline. See `exchange.places`."""
+"""Find the location of photos without one in their owner's timeline. See `exchange.places`."""
 
 from datetime import datetime
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from tailrace.domains.photos.event_types import PlacesRequested
-from tailrace.domains.photos.exchange.places.place import place_photos, unplaced_between
+from tailrace.domains.photos.exchange.places.place import place_photos, unplaced_photos
 from tailrace.events.privacy.erase import erase
 from tailrace.events.publish import Recorded, publish
 from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
@@ -37,7 +37,7 @@ class RequestPlaces(PerOwnerHandler):
             raise Skip("the event has no user or no time")
         first, last = (datetime.fromisoformat(payload[name]) for name in ("first_at", "last_at"))
         count = 0
-        for photos in unplaced_between(payload["user_id"], first, last):
+        for photos in unplaced_photos(payload["user_id"], first, last):
             publish(PlacesRequested.new_events(payload["user_id"], photos, str(event.id)))
             count += len(photos)
             if job.shutting_down():

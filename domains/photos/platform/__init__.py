@@ -1,1 +1,1 @@
-"""What the platform asks of photos: admin, menu, panels, personal data, roles, commands."""
+"""The parts of photos for the platform: admin, menu, panels, personal data, roles, commands."""

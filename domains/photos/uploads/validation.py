@@ -32,7 +32,8 @@ def validate(
     caption: str = "",
     unplaced: bool = False,
 ) -> None:
-    """Raise InvalidPhoto for the first invalid field. `unplaced`: without `lat` and `lon`, too."""
+    """Raise InvalidPhoto for the first invalid field. With `unplaced`, `lat` and `lon` may both be
+    None."""
     is_unplaced = unplaced and lat is None and lon is None
     for name, value, limit in () if is_unplaced else (("lat", lat, 90), ("lon", lon, 180)):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -31,7 +31,7 @@ MOST_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Findings of one user, kind and source that the user should know."""
+    """Findings of one user, kind and source, of which the user should be notified."""
 
     user_id: int
     kind: str
@@ -162,7 +162,7 @@ TYPES = (EXPOSURES, PROPERTY_CHANGES, REMOVAL_MOVES)
 
 
 def type_of(kind: str) -> FindingType:
-    """Return where the findings of the alerts of this kind are stored."""
+    """Return the type of the findings in alerts of this kind."""
     if kind in ChangeKind.values:
         return PROPERTY_CHANGES
     return REMOVAL_MOVES if kind.startswith("removal_") else EXPOSURES

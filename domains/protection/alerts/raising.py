@@ -63,8 +63,8 @@ def raise_alerts(findings: Sequence[Finding]) -> list[Alert]:
 def lock_pauses(keys: Collection[Key]) -> dict[Key, Pause]:
     """Lock the pauses of these alerts until the transaction ends, and return them.
 
-    A transaction that changes stored findings calls it before, since the worker that announces
-    findings locks the pause first.
+    A transaction that changes stored findings calls this first: the worker that announces findings
+    also locks the pause before it changes them.
     """
     ordered = sorted(keys)
     columns = {
@@ -122,9 +122,9 @@ def _raise(finding: Finding) -> Alert:
 
 
 def _join(finding: Finding, pause: Pause) -> None:
-    """Add the finding to the alert of the pause; let its notice be sent at once if the finding is
-    critical, else at the end of the pause. The values of one scan are stored one by one: so there
-    is at most one notice in GATHERING."""
+    """Add the finding to the alert of the pause. Its notice is sent at once if the finding is
+    critical, else at the end of the pause. The values of one scan are stored one by one, so at
+    least GATHERING lies between two notices."""
     alert = Alert.objects.get(pk=pause.alert or 0)
     _add(finding, alert)
     if alert.announced_at is None:  # its first notice names the finding
@@ -145,7 +145,8 @@ def _soonest(alert: Alert) -> datetime:
 
 
 def _add(finding: Finding, alert: Alert) -> None:
-    """Record the alert of the findings, and its details, which name all of them."""
+    """Store the alert in the rows of the finding, and name all findings of the alert in its
+    details."""
     type = type_of(finding.kind)
     rows = type.model._default_manager.filter(pk__in=finding.ids)
     if rows.update(alert=alert.pk, announced_at=None):
@@ -154,10 +155,10 @@ def _add(finding: Finding, alert: Alert) -> None:
 
 
 def announce_now(alerts: Sequence[int]) -> None:
-    """Let a further notice of these alerts be due now."""
+    """Make another notice of these alerts due now."""
     Alert.objects.filter(pk__in=alerts).update(notice_at=database_now())
 
 
 def announce_soon(user_id: int) -> None:
-    """Enqueue the job that sends the notices of a user that are due."""
+    """Enqueue the job that sends the user's due notices."""
     enqueue(NOTIFICATIONS, {"account": user_id}, unique_key=str(user_id))

@@ -1,5 +1,5 @@
-"""Scan the public records of properties for changes: of an account, and of the properties that a
-change feed names."""
+"""Scan the public records of properties for changes: the properties of an account, and the
+properties that a change feed names."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,9 +66,9 @@ class _Tally:
 class ScanHomeTitles(AccountHandler):
     """Compare the public records of an account's properties with the last scan.
 
-    A job scans at most 100 properties and enqueues other jobs for the rest. A job that continues
-    later forgets which source was unavailable. So if a source was, the attempt is charged, and
-    another job continues with the properties of the other sources.
+    A job scans at most 100 properties and enqueues other jobs for the rest. A snoozed job would not
+    know which source was unavailable. So if a source was unavailable, the job is retried with a
+    counted attempt, and another job continues with the properties of the other sources.
     """
 
     name = due.SCAN

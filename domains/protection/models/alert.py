@@ -14,7 +14,7 @@ class Severity(models.IntegerChoices):
 
 
 class Alert(models.Model):
-    """Something that a user should know: one or more findings of a kind at a source.
+    """One or more findings of a kind at a source, of which the user is notified.
     `alerts.raising` and `services.announcing` are the only writers.
 
     The first notice is due when the alert is raised. Findings that join it later are announced by a
@@ -64,12 +64,9 @@ class Alert(models.Model):
 
 
 class AlertPause(models.Model):
-    """Until this time the findings of this user, kind and source join the alert. Only a more severe
-    finding raises another one.
-
-    The lock of the row lets one worker at a time raise and announce alerts of the user, kind and
-    source.
-    """
+    """The pause after an alert: until `until`, findings of the same user, kind and source join this
+    alert, and only a more severe finding raises another one. The lock of the row lets one worker at
+    a time raise and announce alerts of the user, kind and source."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False

@@ -66,7 +66,7 @@ class ExposureState(models.TextChoices):
 
 
 class Exposure(AlertFinding):
-    """A watched value that is in a breach, once, also if several scans look it up."""
+    """A watched value in a breach. There is one row for both, even if several scans find it."""
 
     State: ClassVar[type[ExposureState]] = ExposureState
 

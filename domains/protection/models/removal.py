@@ -136,8 +136,8 @@ class RemovalRequest(models.Model):
 
 
 class RemovalChange(AlertFinding):
-    """A move in the history of a request: who made it, and why. Moves that the user should know
-    have an alert."""
+    """A move in the history of a request: who made it, and why. A move of which the user is
+    notified has an alert."""
 
     request = models.ForeignKey(RemovalRequest, models.CASCADE, related_name="changes")
     at = models.DateTimeField()

@@ -70,7 +70,7 @@ class StartForm(PageForm, forms.Form):
 @for_person
 def removals(request: PersonRequest) -> HttpResponse:
     """GET: the board, or one of its columns in full. POST: start requests at the chosen brokers."""
-    brokers = board.available_to(request.user)
+    brokers = board.available_brokers(request.user)
     if request.method != "POST":
         if "column" in request.GET:
             return _column(request, request.GET["column"])

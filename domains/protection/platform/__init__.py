@@ -1,1 +1,1 @@
-"""What the platform asks of protection: admin, menu, panels, personal data, roles, checks."""
+"""The parts of protection for the platform: admin, menu, panels, personal data, roles, checks."""

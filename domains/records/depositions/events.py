@@ -5,7 +5,7 @@ from typing import Any
 
 from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array
-from tailrace.domains.records.depositions.jobs_of import JobOf
+from tailrace.domains.records.depositions.batch_jobs import JobOf
 from tailrace.domains.records.event_types import SOURCE, DepositionEvent
 from tailrace.events.publish import NewEvent, publish
 

@@ -11,9 +11,9 @@ from tailrace.db import clock
 from tailrace.db.query import prepared
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.db.sql.plans import unindexed
+from tailrace.domains.records.depositions.batch_jobs import by_deposition, skip_unchanged
 from tailrace.domains.records.depositions.deletion import DELETE_FILES
 from tailrace.domains.records.depositions.events import publish_about
-from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
 from tailrace.domains.records.depositions.metadata import Problem, problems_of
 from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.depositions.submit import OF_EVENTS
@@ -84,7 +84,7 @@ class ValidateDeposition(_Step):
             changed = [id for (id,) in written]
             extra = {id: {"problems": len(problems.get(id, ()))} for id in changed}
             publish_about(ValidationCompleted, changed, job_of, extra)
-        skip_others(job_of, changed)
+        skip_unchanged(job_of, changed)
 
 
 # Withdrawals need no curator, as `withdraw` has checked the permission. Harvested depositions, and
@@ -122,7 +122,7 @@ class AutoApproveCuration(_Step):
             )
             changed = [id for (id,) in rows]
             publish_about(DepositionApproved, changed, job_of)
-        skip_others(job_of, changed, {"valid": "the deposition waits for a curator"})
+        skip_unchanged(job_of, changed, {"valid": "the deposition waits for a curator"})
 
 
 # A version is published only if it is later than all other versions of its record in this batch,
@@ -195,7 +195,7 @@ class PublishRecord(_Step):
                 )
                 for record, identifier, version, deposition, owner, title, is_deleted in rows
             )
-        skip_others(
+        skip_unchanged(
             job_of,
             [deposition for _id, _identifier, _version, deposition, *_rest in rows],
             {"superseded": "a newer version is published"},

@@ -58,7 +58,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
 def deposit(request: PersonRequest) -> HttpResponse:
     """GET: show the form, filled with the metadata of the previous version `of` if it is given.
     POST: submit the deposition."""
-    previous = _previous(request)
+    previous = _previous_version(request)
     if request.method != "POST":
         form = DepositionForm.of(previous) if previous else DepositionForm()
         return _show_form(request, form, previous)
@@ -124,7 +124,7 @@ def _visible(request: PersonRequest, id: int) -> Deposition:
     return get_object_or_404(rows, pk=id)
 
 
-def _previous(request: PersonRequest) -> Deposition | None:
+def _previous_version(request: PersonRequest) -> Deposition | None:
     """Return the person's deposition with the id `of`, whose new version is being submitted."""
     id_text = request.GET.get("of", "")
     if not id_text:

@@ -1,1 +1,1 @@
-"""What the platform asks of records: admin, menu, panels, roles, checks, commands."""
+"""The parts of records for the platform: admin, menu, panels, roles, checks, commands."""

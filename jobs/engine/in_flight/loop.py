@@ -74,7 +74,8 @@ class Loop:
         self._loop.call_soon_threadsafe(self._interrupt_all, list(running))
 
     def forget(self, call: Call) -> None:
-        """Stop counting a call that does not end as running, so that another one can begin."""
+        """Stop counting a call as running although it does not end, so that another call can
+        begin."""
         self._loop.call_soon_threadsafe(self._free_place, call)
 
     def held(self) -> float:

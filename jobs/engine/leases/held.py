@@ -41,14 +41,14 @@ class HeldClaim:
     def begin_group(
         self, choose: Callable[[Sequence[ClaimedJob]], Sequence[ClaimedJob]]
     ) -> Sequence[ClaimedJob]:
-        """Return the waiting jobs that `choose` returns of them, whose call begins now."""
+        """Return the jobs that `choose` selects from the waiting jobs. Their call begins now."""
         with self._lock:
             self._running, self.began_at = choose(self._waiting), time.monotonic()
             self._waiting = deque(job for job in self._waiting if job not in self._running)
             return self._running
 
     def put_back(self, jobs: Iterable[ClaimedJob]) -> None:
-        """Let these jobs of the last call wait for another call."""
+        """Make these jobs of the last call waiting jobs again."""
         with self._lock:
             self._waiting += jobs
 

@@ -155,7 +155,7 @@ class _Search:
                 yield self._marked(verdict_of(job, job.blamed_for), mark)
 
     def _marked(self, verdict: Verdict, mark: int | None) -> Verdict:
-        """Let a job that fails while others succeed have a mark: later attempts are separate calls
+        """Mark a job that fails while others succeed, so that its later attempts are separate calls
         and need no search. If all jobs fail, the cause is elsewhere."""
         is_slow = bool((mark or 0) & _WHOLE)
         is_bad = is_slow or self._any_done or verdict.job.id in self._suspects

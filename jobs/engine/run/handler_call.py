@@ -54,8 +54,8 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
 
 @contextmanager
 def guarded(handler: Handler, limit: float | None = None) -> Iterator[None]:
-    """Run the block, a call of the handler, with this or its own time limit, and clean its
-    connections."""
+    """Run the block, a call of the handler, with the time limit `limit` or else the handler's own,
+    and clean its connections."""
     seconds = limit or handler.time_limit or conf.JOBS_TIME_LIMIT
     with connections.default(), left_clean(handler.name), _time_limit(seconds):
         yield

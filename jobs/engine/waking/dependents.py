@@ -3,9 +3,9 @@
 A waiting job refers by `after_id` to one unfinished parent, and is decided when that one ends. If
 it has other parents (see `Dependency`) and one of them is unfinished, it waits for that one. So a
 parent for which no job waits just now costs nothing when it ends, and no row is written by all
-parents of a job. Otherwise the job becomes pending if its parents ended as it needs: all successful
-parents that it needs, and at least one failure if it waits for failures. If not, it is cancelled,
-or skipped if it only waited for a failure.
+parents of a job. Otherwise the job becomes pending if its parents ended as it needs: each parent
+whose success it needs has succeeded, and, if it waits for failures, at least one of these parents
+has failed. If not, it is cancelled, or skipped if it only waited for a failure.
 """
 
 import time
@@ -134,9 +134,12 @@ FEW = 32
 
 
 def _state(id: str, since: str, today: str | None) -> str:
-    """Return SQL for the state of a job, which is looked for in the partition `today` and among the
-    live jobs: `earlier` if it is in neither. Without `today`, it is looked for in the days of the
-    history since it was created, and at last in all days; `deleted` if there is none."""
+    """Return SQL for the state of the job with this id; `id` and `since` are SQL, too.
+
+    With `today`, the SQL reads the live jobs and this partition of the history. Its value is
+    `earlier` if the job is in neither. Without `today`, it reads the live jobs, then the days of
+    the history from `since` to now, then all days. Its value is `deleted` if there is no such job.
+    """
     of_job = f"SELECT q.state FROM {{table}} q WHERE {probe('q.id', id)}"
     live = of_job.format(table="tailrace_jobs_live")
     if today is not None:
@@ -152,8 +155,9 @@ OF_PARENTS, OF_JOBS = "c.after_id = ANY(%(ids)s)", "c.id = ANY(%(ids)s)"
 
 @cache
 def decide_sql(which: str, today: str | None) -> str:
-    """Return the statement that decides jobs. A statement with all days of the history takes longer
-    to begin than to decide some jobs; one with the partition `today` alone leaves jobs open."""
+    """Return the statement that decides jobs. With `today`, it reads only the live jobs and this
+    partition of the history, and leaves jobs with other parents open. Without `today`, it reads all
+    days of the history: starting it takes longer than deciding some jobs."""
     return _DECIDE.format(
         which=which,
         state_of_parent=_state("c.after_id", "c.created_at", today),
@@ -170,8 +174,10 @@ def decide_sql(which: str, today: str | None) -> str:
 
 
 def release(parents: Sequence[int], today: str | None = None) -> int:
-    """Decide the jobs that wait for these finished jobs, and the jobs that wait for jobs which end
-    by that. Wake the queues of jobs that become pending. Return the number of changed jobs.
+    """Change the state of the jobs that wait for these finished jobs, if no other parent is
+    unfinished: to pending, or to cancelled or skipped because of a parent's end. Jobs that wait for
+    a job which ends in this way follow. Wake the queues of the pending jobs. Return the number of
+    changed jobs.
 
     `today` is the partition of the history in which most of the parents are.
     """
@@ -179,7 +185,8 @@ def release(parents: Sequence[int], today: str | None = None) -> int:
 
 
 def decide(jobs: Sequence[int]) -> int:
-    """Do the same for these waiting jobs; those with unfinished parents are not changed."""
+    """Change the state of these waiting jobs as `release` does, and return the number of changed
+    jobs. A job with an unfinished parent is not changed."""
     return _decide(OF_JOBS, jobs)
 
 

@@ -39,8 +39,9 @@ claimed_next: ContextVar[str] = ContextVar("claimed_next", default="")
 
 
 def on_commit(names: Iterable[str]) -> None:
-    """Wake these queues when the caller's transaction commits, or at once if there is none: once
-    for several calls. The waker's thread sends the messages, or with JOBS_WAKE=inline this one."""
+    """Wake these queues after the commit of the caller's transaction, once for several calls;
+    without a transaction, at once. The waker's thread sends the messages; with JOBS_WAKE=inline,
+    the calling thread does."""
     queues = set(names) - {claimed_next.get()}
     if not queues:
         return

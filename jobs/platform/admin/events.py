@@ -174,7 +174,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             else:
                 messages.info(request, f"Event {id} is already acknowledged.")
         except Blocked as error:
-            messages.error(request, f"Event {id} is not acknowledged: {error}.")
+            messages.error(request, f"Event {id} could not be acknowledged: {error}.")
         return redirect("admin:tailrace_events_event_change", id)
 
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:

@@ -41,7 +41,7 @@ COLOURS = {
 
 
 class FlowStateFilter(filters.ChoiceFilter):
-    """Filter by what the live and the failed jobs say."""
+    """Filter flows by the states of their live and failed jobs."""
 
     title = parameter_name = "state"
     options = [("running", "running"), ("paused", "paused"), ("failed", "with failed jobs")]

@@ -69,14 +69,14 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Leave out hidden jobs if the list would reveal their lane or subject."""
-        if self.tells(request):
+        if self.reveals_hidden(request):
             hidden = hidden_jobs(user_of(request), rows)
             return [row for row in rows if row.pk not in hidden]
         return rows
 
-    def tells(self, request: HttpRequest) -> bool:
+    def reveals_hidden(self, request: HttpRequest) -> bool:
         """Return whether these filters and search terms reveal more of a job than its row shows."""
-        return "lane" in request.GET or _terms(request.GET).tells()
+        return "lane" in request.GET or _terms(request.GET).reveals_hidden()
 
     def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         try:

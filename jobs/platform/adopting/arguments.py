@@ -1,4 +1,4 @@
-"""Which parameters of a task are declared as what JSON cannot carry."""
+"""Find the parameters of a task whose declared types JSON cannot represent."""
 
 import inspect
 import typing
@@ -20,8 +20,8 @@ CARRIED = (
 
 
 def not_json(task: Any) -> Iterator[str]:
-    """Yield a few words on each parameter whose annotation or default is no JSON. What callers pass
-    cannot be known from it."""
+    """Yield a note on each parameter whose annotation or default is not JSON. The values that
+    callers pass are not known."""
     function = original(task)
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -39,7 +39,7 @@ def not_json(task: Any) -> Iterator[str]:
 
 
 def original(task: Any) -> Any:
-    """Return the function that the team wrote: what autoretry and pydantic put around it aside."""
+    """Return the function that the team wrote, without the wrappers of autoretry and pydantic."""
     return inspect.unwrap(getattr(task, "_orig_run", task.run))
 
 
@@ -69,7 +69,7 @@ def _is_carried(kind: type, task: Any) -> bool:
 
 
 def _converts_models(task: Any) -> bool:
-    """Return whether Celery itself converts models of pydantic to JSON and back: `pydantic=True`,
-    which it keeps nowhere but in the function around the task's."""
+    """Return whether Celery itself converts models of pydantic to JSON and back (`pydantic=True`).
+    Celery stores this only in its wrapper of the function."""
     run = getattr(task, "_orig_run", task.run)
     return getattr(run, "__globals__", {}).get("__name__") == "celery.app.base"

@@ -31,7 +31,7 @@ class SettingReport:
 
 
 def of_app(app: Celery, workers: Workers | None) -> Iterator[SettingReport]:
-    """Yield the settings that a team should know of; `workers` is what runs now."""
+    """Yield the settings that a team should know of; `workers` are the running workers."""
     conf = app.conf
     for name, why in _NO_MEANING.items():
         if conf[name]:

@@ -66,8 +66,8 @@ def move_schedules(app: Celery, reports: Iterable[ScheduleReport]) -> list[Moved
 
 def move_schedules_back() -> list[str]:
     """Remove the schedules that were moved, with their unstarted jobs, and enable their rows, in
-    one transaction. Beat has entries of `beat_schedule` again when it starts the next time. Return
-    the names."""
+    one transaction. Beat uses the entries of `beat_schedule` again after its next start. Return the
+    names."""
     with transaction.atomic():
         names = sorted(moved())
         if names:

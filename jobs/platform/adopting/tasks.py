@@ -86,7 +86,7 @@ def _own_base(app: Celery, task: Any) -> str:
 
 
 def _classes(task: Any) -> tuple[type, ...]:
-    """Return the classes of a task: without the one that Celery makes of a function."""
+    """Return the classes of a task, except the class that Celery makes for each function."""
     classes = type(task).__mro__
     return classes[1:] if "_decorated" in vars(classes[0]) else classes
 

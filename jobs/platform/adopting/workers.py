@@ -1,4 +1,4 @@
-"""Ask the workers that run now which queues they consume, and with which pool."""
+"""Ask the running workers which queues they consume, and with which pool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ REPLY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """What the workers that answered in time have said."""
+    """The queues and pools in the replies of the workers that answered in time."""
 
     queues: dict[str, list[str]] = field(default_factory=dict)
     """The nodes that consume each queue."""
@@ -22,7 +22,7 @@ class Workers:
 
 
 def ask(app: Celery) -> Workers | None:
-    """Return what the workers say; None if the broker, or each of them, does not answer."""
+    """Return the workers' replies; None if the broker does not answer, or no worker does."""
     try:
         with app.connection_for_write(connect_timeout=CONNECT_SECONDS) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=CONNECT_SECONDS)

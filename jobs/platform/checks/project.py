@@ -82,7 +82,7 @@ def _celery() -> Iterator[CheckMessage]:
     if scheme in WITHIN_THE_PROCESS:
         yield _error(
             "E026",
-            f"the broker is {scheme}://, which reaches no other process",
+            f"the broker {scheme}:// works only within one process",
             "CELERY_BROKER_URL = 'redis://127.0.0.1:6379/0'  # or amqp://",
         )
     if "json" not in celery.accept_content and "application/json" not in celery.accept_content:
@@ -93,8 +93,8 @@ def _celery() -> Iterator[CheckMessage]:
         )
     if celery.task_always_eager:
         yield Warning(
-            "task_always_eager of Celery is True; jobs still run in workers, and in no test by"
-            " themselves",
+            "task_always_eager of Celery is True; jobs still run in workers, and tests have to run"
+            " them",
             hint="CELERY_TASK_ALWAYS_EAGER = False; in tests, tailrace.jobs.testing.run_owed()",
             id="tailrace_jobs.W028",
         )

@@ -133,8 +133,8 @@ class Command(BaseCommand):
 
 
 def _has_state(word: str) -> Q:
-    """Return the condition for jobs in this state, which may be a stored one, or as people see it:
-    see `state_label`."""
+    """Return the condition for jobs in this state: a stored state, or a label such as `scheduled`
+    (see `state_label`)."""
     if word not in PENDING:
         return Q(state=word)
     is_due, is_retry = Q(due_at__lte=database_now()), Q(attempt__gt=0)

@@ -25,7 +25,7 @@ class Command(BaseCommand):
                 try:
                     changed = operation(queue_name(name), "manage.py")
                 except Blocked as error:
-                    raise CommandError(f"{name} is not {action}d: {error}") from error
+                    raise CommandError(f"{name} could not be {action}d: {error}") from error
                 self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")
                 return
         header = ("queue", "state", "queued", "due", "running", "failed", "oldest due")

@@ -59,7 +59,7 @@ class FlowExists(RowInvariant):
 
 
 class NameIsUnique(RowInvariant):
-    """No two jobs of a flow have the same name: each of them exists once, also a callback."""
+    """No two jobs of a flow have the same name, so no job and no callback exists twice."""
 
     name = "flows.job_twice"
     every = None

@@ -40,7 +40,7 @@ class RunningHasLease(RowInvariant):
 
 
 class LeaseHasNotEnded(RowInvariant):
-    """The lease of a running job has not ended long ago."""
+    """No running job has a lease that ended long ago."""
 
     name = "jobs.lease_ended"
     every = 15

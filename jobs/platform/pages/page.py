@@ -50,7 +50,7 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
     try:
         acknowledge.acknowledge(request.user, id)
     except Blocked as error:
-        messages.error(request, f"Event {id} is not acknowledged: {error}.")
+        messages.error(request, f"Event {id} could not be acknowledged: {error}.")
         if "HX-Request" in request.headers:
             return HttpResponse(headers={"HX-Refresh": "true"})  # the page shows the message
     if "HX-Request" in request.headers:

@@ -1,1 +1,1 @@
-"""What a user chooses: subscriptions, their options, preferences, blocked users."""
+"""A user's choices: subscriptions, their options, preferences, blocked users."""

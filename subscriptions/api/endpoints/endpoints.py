@@ -162,7 +162,7 @@ def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) ->
     summary="Replay a delivery",
 )
 def replay(request: HttpRequest, id: int, delivery: int) -> Replayed:
-    """Only failed or cancelled deliveries; the `webhook-id` stays the same."""
+    """Sends the message of a failed or cancelled delivery again, with the same `webhook-id`."""
     row = find_row(endpoints.deliveries_of(find_endpoint(request, id)), delivery, "delivery")
     return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
 

@@ -57,8 +57,8 @@ def event_message(
     user: User | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> EmailMultiAlternatives:
-    """Return the mail of an event, the same for each attempt of a job; to a `user` with a one-click
-    unsubscribe link (RFC 8058). Raise Permanent if the address is invalid."""
+    """Return the mail of an event, which is the same for each attempt of a job. A mail to a `user`
+    has a one-click unsubscribe link (RFC 8058). Raise Permanent if the address is invalid."""
     event_text = render_event(event, more)
     unsubscribe_url = unsubscribe.event_url(user, event.type, role) if user else ""
     context = {

@@ -49,7 +49,7 @@ class Webhook(HttpChannel[HttpMessage]):
         if settings.WEBHOOK_CONFIRM:
             rows = rows.filter(confirmed_url=F("url"))
         live = list(rows.exclude(state="disabled").order_by("id"))
-        wants = filters.of_events(live, {recipient.event_id for recipient in recipients})
+        wants = filters.event_filter(live, {recipient.event_id for recipient in recipients})
         for recipient, row in addresses_of(recipients, live):
             if wants(row, recipient.event_id):
                 key = recipient.key.with_address("endpoint", row.pk)

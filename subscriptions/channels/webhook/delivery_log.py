@@ -27,7 +27,7 @@ def record(deliveries: Attempts) -> None:
     locked = Endpoint.objects.select_for_update(no_key=True).order_by("pk")
     existing = [endpoint.pk for endpoint in locked.filter(pk__in=by_endpoint)]
     attempts = {id: by_endpoint[id] for id in existing}
-    for id, reason in _to_disable(attempts).items():
+    for id, reason in _endpoints_to_disable(attempts).items():
         endpoints.disable_failing(id, reason)
         for delivery in attempts[id]:
             if not isinstance(delivery.job.outcome, Completed):
@@ -40,7 +40,7 @@ def record(deliveries: Attempts) -> None:
     )
 
 
-def _to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
+def _endpoints_to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
     """Return the ids of the endpoints to disable, with the reasons."""
     pairs = [(id, delivery) for id, deliveries in attempts.items() for delivery in deliveries]
     replies = [(id, delivery.message.reply) for id, delivery in pairs]

@@ -82,7 +82,7 @@ class _Case:
         return f"{owners[self.owner or 0]}: {self.state} for {topic}{pattern}{pace}"
 
     def urgency(self, event_type: type[EventType]) -> str:
-        """Return how an urgent event is sent; an empty string if it is sent as others."""
+        """Return how an urgent event is sent; an empty string if it is sent like other events."""
         is_chosen = self.owner == 0 and self.topic != EVERYTHING
         if not is_urgent(event_type) or (is_chosen and self.pace != "instant"):
             return ""

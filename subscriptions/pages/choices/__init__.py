@@ -1,1 +1,1 @@
-"""Pages of what a user chooses: subscriptions, preferences, blocked users, browsers with push."""
+"""The pages of a user's choices: subscriptions, preferences, blocked users, browsers with push."""

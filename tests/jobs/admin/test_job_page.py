@@ -125,7 +125,7 @@ def test_a_failed_job_leads_to_those_that_failed_alike() -> None:
     assert f'href="{JOBS}{first.pk}/change/">previous' in page
     assert f'href="{JOBS}{last.pk}/change/">next' in page
     assert '/change/">next' not in _page(client, last), "a job that is not failed now"
-    assert "no other job of the queue" in _page(client, other)
+    assert "No other job of the queue has this failure." in _page(client, other)
 
 
 def test_due_time_and_priority_of_a_pending_job_are_changed_and_audited() -> None:

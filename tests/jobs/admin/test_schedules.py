@@ -178,7 +178,7 @@ def test_sweep_runs_are_filtered() -> None:
     assert runs("?invariant=jobs.lease_ended") == runs("?found=some") == {repaired.pk}
     assert runs("?outcome=error") == {error.pk}
     page = client.get(f"/admin/tailrace_jobs/sweeprun/{repaired.pk}/change/").content.decode()
-    assert "The lease of a running job has not ended long ago." in page
+    assert "No running job has a lease that ended long ago." in page
     assert "find out why the tick did not rescue the job" in page
 
 

@@ -92,7 +92,7 @@ def test_more_than_the_most_are_refused(keeper: Client, monkeypatch: pytest.Monk
     monkeypatch.setattr(several, "MOST", 2)
     sent = form(names(1), select_across=1, confirmed=Queue.objects.count())
     page = keeper.post(QUEUES, sent, follow=True)
-    assert "more than 2 queues are selected; filter the list for fewer" in page.content.decode()
+    assert "more than 2 queues are selected; filter the list first" in page.content.decode()
     assert paused() == LogEntry.objects.count() == 0
     keeper.post(QUEUES, form(names(2), confirmed=2))
     assert paused() == 2

@@ -1,4 +1,4 @@
-"""A zombie is a worker that lost its lease, and goes on: it settles nothing and renews nothing."""
+"""A zombie is a worker that runs on without its lease: it settles nothing and renews nothing."""
 
 import pytest
 

@@ -248,7 +248,7 @@ def test_the_command_says_who_holds_a_queue(monkeypatch) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
     with (
         held(QUEUE_ROW) as session,
-        pytest.raises(CommandError, match=f"test.work is not paused: .* session {session} "),
+        pytest.raises(CommandError, match=f"test.work could not be paused: .* session {session} "),
     ):
         at_once(1, lambda _: call_subcommand("queues", "--pause", "test.work"), seconds=30)
 

@@ -12,7 +12,7 @@ from tailrace.jobs.models import Job, Replay, ReplayedJob
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.batches import JOB_ACTIONS
 from tailrace.jobs.operations.preview import preview
-from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.operations.undo import progress, undo
 from tests.kit import claimed
 from tests.sandbox.handlers import Working
 
@@ -50,7 +50,7 @@ def replayed(keeper: User) -> Replay:
 def test_an_undone_replay_leaves_each_row_exactly_as_it_was(keeper, failed) -> None:
     before = rows()
     replay = replayed(keeper)
-    assert (replay.jobs, begun(replay)) == (4, (4, 4))
+    assert (replay.jobs, progress(replay)) == (4, (4, 4))
     assert rows() != before
     assert len(undo(replay, keeper).changed) == 4
     assert rows() == before

@@ -126,7 +126,7 @@ def test_the_page_does_not_come_and_go_with_what_is_known_of_the_readers(
     page = ann.get(path)
     assert page.status_code == 200
     assert "Faust" not in page.content.decode()
-    assert "It is not known at present whether you may read this event" in words(page)
+    assert "The readers of this event are still being looked up" in words(page)
     assert states(ann, event.id)["mail"] == "sent"
     assert ann.post(f"{path}/mute", {"role": FIRST, "channel": "web"}).status_code == 302
     readers["Faust"] = Readers.of(["bob"])

@@ -35,9 +35,9 @@ class Filters:
         """Return whether no index serves the filters, so that rows are scanned."""
         return scans(self.search.terms if self.search else Terms(), self.values)
 
-    def tells(self) -> bool:
+    def reveals_hidden(self) -> bool:
         """Return whether a match would reveal masked fields of a hidden job."""
-        return self.search is not None and self.search.terms.tells()
+        return self.search is not None and self.search.terms.reveals_hidden()
 
     def rows(self) -> QuerySet[Job]:
         """Return the matching jobs, newest first, without payload and result."""

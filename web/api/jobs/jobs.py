@@ -130,7 +130,7 @@ def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
     if len(jobs) > query.limit:
         jobs = jobs[: query.limit]
         end = jobs[-1].pk
-    if filters.tells():
+    if filters.reveals_hidden():
         hidden = hidden_jobs(user, jobs)
         jobs = [job for job in jobs if job.pk not in hidden]
     left_out = filters.search.left_out if filters.search else ""

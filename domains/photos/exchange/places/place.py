@@ -19,11 +19,11 @@ Place = tuple[float, float]
 """Latitude and longitude in degrees."""
 
 
-def unplaced_between(
+def unplaced_photos(
     user_id: int, first: datetime, last: datetime
 ) -> Iterator[list[tuple[int, datetime]]]:
-    """Yield (id, taken at) of the user's photos without a location for which points between `first`
-    and `last` are near enough (PLACE_GAP), in lists of PHOTOS_PER_TURN."""
+    """Yield the user's photos without a location that were taken between `first` and `last`, or at
+    most PLACE_GAP earlier or later, as lists of PHOTOS_PER_TURN pairs: (id, taken at)."""
     near = (first - PLACE_GAP, last + PLACE_GAP)
     photos = Photo.objects.filter(user=user_id, state=Photo.State.UNPLACED, taken_at__range=near)
     rows = photos.order_by("taken_at", "pk").values_list("pk", "taken_at")

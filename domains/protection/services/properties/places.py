@@ -88,7 +88,7 @@ def place_of(
     street_name: str,
     unit: str,
 ) -> Place:
-    """Return the lot or the address. Raises InvalidPlace, also if there is something of both."""
+    """Return the lot or the address. Raises InvalidPlace, also if parts of both are given."""
     if block is None and lot is None:
         return address_of(borough, street_number, street_name, unit)
     if street_number or street_name or unit:

@@ -87,7 +87,7 @@ def _store(
 
 
 def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:
-    """Store the changes, once per document and kind; return the new and the corrected ones."""
+    """Store the changes, once per document and kind; return the rows that are new or corrected."""
     lock_pauses({(row.user_id, str(each.kind), f"property:{row.pk}") for each in changes})
     ids = [change.document.id for change in changes]
     rows = PropertyChange.objects.filter(property=row.pk, document_id__in=ids)

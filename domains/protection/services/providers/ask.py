@@ -40,9 +40,9 @@ async def ask(
     `patience`: seconds to wait for the budget. `is_wrong(answer)` returns why an answer of 200 is
     an error nevertheless, or an empty string. An answer 429 pauses the provider for all workers.
 
-    Raises Unavailable if the provider is unavailable, or answers 5xx, too much or nonsense;
-    RateLimited if the budget or a pause allows no request in time; RequestRefused if it answers
-    400, 401 or 403.
+    Raises Unavailable if the provider is unavailable, answers 5xx, or sends an answer that is too
+    large or invalid; RateLimited if the budget or a pause allows no request in time; RequestRefused
+    if the provider answers 400, 401 or 403.
     """
     ends_at = time.monotonic() + patience
     query = f"?{urlencode(params)}" if params else ""

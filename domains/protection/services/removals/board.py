@@ -91,7 +91,7 @@ def to_do(row: RemovalRequest, broker: Broker | None) -> str:
     )
 
 
-def available_to(user: User) -> list[Broker]:
+def available_brokers(user: User) -> list[Broker]:
     """Return the brokers where the user has no open request."""
     requests = RemovalRequest.objects.filter(user=user).open()
     open_keys = set(requests.values_list("broker", flat=True))

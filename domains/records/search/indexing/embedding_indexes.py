@@ -42,7 +42,7 @@ UPDATE tailrace_records_embeddingindex
 SET completed_at = CASE WHEN id = %(id)s THEN {clock.NOW} END
 WHERE id = %(id)s OR completed_at IS NOT NULL
 """
-_LACKING = f"""
+_WITHOUT_VECTOR = f"""
 SELECT r.id FROM tailrace_records_record r
 WHERE NOT r.is_deleted AND r.published_at < {LATE} AND NOT EXISTS (
   SELECT FROM tailrace_records_vectorentry v
@@ -97,12 +97,10 @@ def _complete_model() -> EmbeddingModel | None:
     return model
 
 
-def lacking(key: ModelKey, limit: int) -> list[int]:
-    """Return the ids of at most `limit` records without a vector of this model.
-
-    Records of the last five minutes are left out.
-    """
-    rows = query(_LACKING, model=key.name, model_version=key.version, limit=limit)
+def records_without_vector(key: ModelKey, limit: int) -> list[int]:
+    """Return the ids of at most `limit` records without a vector of this model, except records of
+    the last five minutes."""
+    rows = query(_WITHOUT_VECTOR, model=key.name, model_version=key.version, limit=limit)
     return [id for (id,) in rows]
 
 

@@ -37,7 +37,7 @@ def name_of(index: EmbeddingIndex) -> str:
     return f"records_vector_entry_hnsw_{index.pk}"
 
 
-def without_index() -> list[EmbeddingIndex]:
+def models_without_index() -> list[EmbeddingIndex]:
     """Return the models with at least INDEXED_FROM vectors and without a valid index."""
     if version() is None:
         return []

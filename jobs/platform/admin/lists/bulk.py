@@ -16,7 +16,7 @@ from tailrace.db.row_ids import row_id
 from tailrace.jobs.models import FailureGroup, Job, Replay
 from tailrace.jobs.operations import batches
 from tailrace.jobs.operations.preview import Preview, preview
-from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.operations.undo import progress, undo
 from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.lists.several import in_words
 from tailrace.jobs.platform.inspection import visibility
@@ -41,7 +41,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
         )
         return redirect(back)
     hidden_jobs = partial(visibility.hidden_jobs, visibility.user_of(request))
-    hidden = hidden_jobs if job_admin.tells(request) else None
+    hidden = hidden_jobs if job_admin.reveals_hidden(request) else None
     jobs, what = changelist.queryset, filters_as_text(changelist.params)
     last = row_id(request.POST.get("last_id", ""))
     try:
@@ -125,7 +125,7 @@ def replay_page(request: HttpRequest, id: int, site: AdminSite) -> HttpResponse:
             level = messages.SUCCESS if result.changed else messages.WARNING
             messages.add_message(request, level, text)
         return redirect("admin:tailrace_jobs_replay", id)
-    jobs, not_begun = begun(replay)
+    jobs, not_begun = progress(replay)
     context = {
         "title": f"Replay {id}",
         "opts": Job._meta,

@@ -35,7 +35,7 @@ def counted_first(action: Callable[..., Any], title: str) -> Callable[..., Any]:
         count = rows.order_by()[: MOST + 1].count()
         if count > MOST:
             rows_text = f"more than {MOST:,} {model_admin.opts.verbose_name_plural}"
-            messages.error(request, f"{title}: {rows_text} are selected; filter the list for fewer")
+            messages.error(request, f"{title}: {rows_text} are selected; filter the list first")
             return None
         if count < 2 or request.POST.get(CONFIRMED) == str(count):
             return action(model_admin, request, rows)

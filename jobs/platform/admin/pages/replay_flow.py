@@ -36,7 +36,7 @@ def replay_view(request: HttpRequest, id: int, site: AdminSite) -> HttpResponse:
     user = visibility.user_of(request)
     shown = plan.jobs[:MAX_SHOWN]
     problems, changed = plan.problems[:MAX_PROBLEMS], plan.changed[:MAX_CHANGED]
-    secret = _secret(user, [*shown, *problems, *changed])
+    secret = _secret_ids(user, [*shown, *problems, *changed])
     context = {
         "title": f"Replay flow {flow.pk}",
         "opts": Flow._meta,
@@ -59,7 +59,7 @@ def _replay(request: HttpRequest, flow: Flow) -> HttpResponse:
             Flow.objects.select_for_update(no_key=True).get(pk=flow.pk)
             copy = Flow.objects.filter(pk__gt=newest, copy_of=flow.pk).first()
             if copy is not None:
-                messages.warning(request, "Nothing was done: this is the flow of the first click.")
+                messages.warning(request, "Nothing was done: the first click created this flow.")
                 return redirect("admin:tailrace_jobs_flow_change", copy.pk)
             new = actions.apply_replay(visibility.user_of(request), plan_replay(flow))
     except Blocked as error:
@@ -74,7 +74,7 @@ def _replay(request: HttpRequest, flow: Flow) -> HttpResponse:
     return redirect("admin:tailrace_jobs_flow_change", new.id)
 
 
-def _secret(user: User, jobs: list[PlannedJob]) -> set[int]:
+def _secret_ids(user: User, jobs: list[PlannedJob]) -> set[int]:
     """Return the ids of the jobs whose names and payloads the user may not see."""
     return visibility.hidden_ids(user, {job.id for job in jobs})
 

@@ -207,8 +207,7 @@ def _preview(job: Job, handler: Handler, limit: int, *, in_batches: bool = True)
     A claim visits the lanes in order, starting after the lane that the worker served last. The
     job's own lane is visited first if the worker served the lane before it, and last if the worker
     served this lane itself. If batches have one batch key, a lane with another key may be visited
-    first, too. A job that is taken in all cases is always taken, and a job that is taken in no case
-    is never taken.
+    first, too. The preview has the jobs of each of these cases.
     """
     kind, last_lanes = kinds.PLAIN, [""]
     if handler.in_lanes():

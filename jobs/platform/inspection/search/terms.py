@@ -46,7 +46,7 @@ class Terms:
     words: str = ""
     """The words without a term name."""
 
-    def tells(self) -> bool:
+    def reveals_hidden(self) -> bool:
         """Return whether a match reveals something that the job's row may hide."""
         named = self.subject or self.key or self.lane or self.error or self.values
         return bool(named or self.words)

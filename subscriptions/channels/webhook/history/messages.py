@@ -27,7 +27,7 @@ from tailrace.subscriptions.channels.webhook.operations.send_test import SendTes
 from tailrace.subscriptions.models import Delivery, Endpoint, Notification
 from tailrace.subscriptions.notifications.rendering.event_summary import recorded_events
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
-from tailrace.subscriptions.types.recipient import again, first_job
+from tailrace.subscriptions.types.recipient import first_job, resend_key
 
 MAX_AGAIN = 20
 """The maximum number of times that a delivered message is sent again."""
@@ -199,7 +199,7 @@ def _send_once_more(message: Message) -> str:
     if message.event is None:
         return "its event was deleted, or you may no longer read it"
     first = message.job
-    key = again(first.routing_key, first.pk, number)
+    key = resend_key(first.routing_key, first.pk, number)
     new_job = enqueue(QUEUE, event_id=first.event_id, routing_key=key, lane=first.lane)
     return "" if new_job else "it is being sent"
 

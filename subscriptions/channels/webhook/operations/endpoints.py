@@ -160,8 +160,9 @@ def rotate(endpoint: Endpoint) -> str:
 
 
 def send_test(endpoint: Endpoint, event_type: str = "") -> int:
-    """Enqueue a test delivery, with an event type a sample of it; return the id of its job. Raise
-    EndpointError for a type that webhooks do not get or an unconfirmed URL, and TooManyTests."""
+    """Enqueue a test delivery, or with an event type the delivery of a sample of it; return the id
+    of its job. Raise EndpointError for a type that webhooks do not get or an unconfirmed URL, and
+    TooManyTests."""
     if event_type and event_type not in {cls.name for cls in filters.sent_types()}:
         raise EndpointError(f"events of the type {event_type[:100]!r} are not sent to webhooks")
     if not endpoint.confirmed:

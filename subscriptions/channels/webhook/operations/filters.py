@@ -74,8 +74,9 @@ def matches(pattern: str, subject: str) -> bool:
     return fnmatchcase(subject, re.sub(r"[?[]", r"[\g<0>]", pattern))
 
 
-def of_events(rows: Iterable[Endpoint], ids: Collection[int]) -> Callable[[Endpoint, int], bool]:
-    """Return a function that returns whether an endpoint's filter admits the event with this id."""
+def event_filter(rows: Iterable[Endpoint], ids: Collection[int]) -> Callable[[Endpoint, int], bool]:
+    """Return a function that takes an endpoint and the id of an event, and returns whether the
+    filter of the endpoint admits the event."""
     events: dict[int, tuple[str, str]] = {}
     if any(row.event_types or row.subject_pattern for row in rows):
         known = Event.objects.filter(pk__in=ids).values_list("id", "type", "subject")

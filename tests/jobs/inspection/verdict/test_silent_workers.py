@@ -52,8 +52,8 @@ def test_the_worker_its_host_and_what_it_holds_are_named(system: None, clock: Cl
     [cause] = silent()
     assert re.fullmatch(
         r"The worker frozen@test \(process 2 on host\) has sent no heartbeat for \d+ s, so it may"
-        rf" be frozen, cut off or killed. It holds 1 job \(1 × {TRIM}\), which goes to others from"
-        r" [\d :-]+ UTC \(.*\)\.",
+        rf" be frozen, cut off or killed. It holds 1 job \(1 × {TRIM}\), which other workers"
+        r" can claim from [\d :-]+ UTC \(.*\)\.",
         cause.words,
     )
     assert cause.since is not None

@@ -29,8 +29,8 @@ WINDOW = 10_000
 
 @router.get("", auth=READ, response=Page[FlowOut], summary="List flows")
 def list_flows(request: HttpRequest, query: Query[FlowFilter]) -> Page[FlowOut]:
-    """Newest first. `running` and `paused` are among the newest 5,000 flows with live or failed
-    jobs, and so are flows with failed jobs."""
+    """Newest first. The filter `state` finds only flows among the newest 5,000 flows with live or
+    failed jobs."""
     below = None if query.cursor is None else decode(query.cursor, int)[0]
     rows = Flow.objects.order_by("-pk")
     rows = rows if below is None else rows.filter(pk__lt=below)
@@ -109,7 +109,8 @@ FROM (
     "/{int:id}/edges", auth=READ, response=Page[EdgeOut], summary="List the edges of a flow"
 )
 def list_edges(request: HttpRequest, id: int, query: Query[PageParams]) -> Page[EdgeOut]:
-    """Which job of the flow waits for which, by the ids of the jobs and their parents."""
+    """The dependencies between the jobs of the flow: the ids of a job and of a parent that it waits
+    for."""
     find_row(Flow.objects.only("pk"), id, "flow")
     job, parent = (0, 0) if query.cursor is None else decode(query.cursor, int, int)
     rows = rows_of(_EDGES, flow=id, job=job, parent=parent, limit=query.limit + 1)

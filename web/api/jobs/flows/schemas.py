@@ -31,7 +31,7 @@ class FlowFilter(PageParams):
 
 
 class FlowOut(Out):
-    """A flow. Its state is that of its jobs."""
+    """A flow. Its state is derived from the states of its jobs."""
 
     id: int
     name: str
@@ -74,8 +74,8 @@ class FlowDetails(FlowOut):
     """A flow with its critical path. `GET /api/jobs?flow=` lists its jobs."""
 
     critical_path: list[StepOut]
-    """From the job that ended last back to the first one, each time by the parent that ended last;
-    at most the last 50 steps, in the order of time."""
+    """The jobs that took the flow's time, in the order of time: before each job comes the parent
+    that ended last; at most the last 50 jobs."""
     is_whole: bool
     """False: the flow has more than 20,000 jobs, and the path is that of its first ones."""
 

@@ -42,7 +42,7 @@ def _cause(pool: WorkerPool, command: str) -> Cause:
     worker = pool.worker
     return Cause(
         f"The worker {worker.name} (process {worker.pid} on {worker.host}) has sent no heartbeat"
-        f" for {duration(worker.age)}, so it may be frozen, cut off or killed. {_held(pool)}",
+        f" for {duration(worker.age)}, so it may be frozen, cut off or killed. {_held_jobs(pool)}",
         since=clock.now() - timedelta(seconds=worker.age),
         advice="Continue or restart it, or start another worker.",
         command=command,
@@ -50,13 +50,13 @@ def _cause(pool: WorkerPool, command: str) -> Cause:
     )
 
 
-def _held(pool: WorkerPool) -> str:
-    """Return what the worker holds, and when that goes to other workers."""
+def _held_jobs(pool: WorkerPool) -> str:
+    """Return how many jobs the worker holds, and when other workers can claim them."""
     if not pool.jobs:
         return "It holds no jobs."
     names = Counter(job.handler for job in pool.jobs).most_common(MAX_NAMED)
     jobs = ", ".join(f"{number:,} × {name}" for name, number in names)
     leases = [job.lease_until for job in pool.jobs if job.lease_until]
     first = f" from {when(min(leases))}" if leases else ""
-    to_others = "goes" if len(pool.jobs) == 1 else "go"
-    return f"It holds {count(len(pool.jobs), 'job')} ({jobs}), which {to_others} to others{first}."
+    held = f"It holds {count(len(pool.jobs), 'job')} ({jobs})"
+    return f"{held}, which other workers can claim{first}."

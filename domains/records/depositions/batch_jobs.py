@@ -23,10 +23,13 @@ def by_deposition(jobs: Sequence[ClaimedJob]) -> dict[int, ClaimedJob]:
 _STATES = "SELECT id, state FROM tailrace_records_deposition WHERE id = ANY(%(ids)s::bigint[])"
 
 
-def skip_others(job_of: JobOf, changed: Collection[int], waiting: Mapping[str, str] = {}) -> None:
-    """Skip the jobs whose depositions this batch did not change.
+def skip_unchanged(
+    job_of: JobOf, changed: Collection[int], waiting: Mapping[str, str] = {}
+) -> None:
+    """Skip the jobs whose depositions are not in `changed`, the ids that this batch changed.
 
-    `waiting` has the reasons to skip jobs, by state of the deposition, instead of the default.
+    The reason of a skipped job names the deposition's state, unless `waiting` has another reason
+    for this state.
     """
     unchanged = job_of.keys() - set(changed)
     if not unchanged:
