@@ -48,13 +48,14 @@ def _row(queue: stats.QueueStats, state: str, completed: list[int]) -> dict[str,
     }
 
 
-def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
-    """Return the points of an SVG polyline for these values; empty if all of them are 0."""
+def sparkline(values: list[int]) -> str:
+    """Return the points of an SVG polyline of 120 by 24 for these values; empty if all of them are
+    0."""
     peak = max(values, default=0)
     if not peak:
         return ""
-    step = width / max(len(values) - 1, 1)
-    points = ((i * step, height - 1 - (height - 2) * v / peak) for i, v in enumerate(values))
+    step = 120 / max(len(values) - 1, 1)
+    points = ((i * step, 23 - 22 * v / peak) for i, v in enumerate(values))
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 

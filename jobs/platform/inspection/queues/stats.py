@@ -125,20 +125,21 @@ def estimate(table: str) -> int:
     return int(guess)
 
 
+MINUTES = 60
 _COMPLETED = f"""
 SELECT queue, completed, floor(extract(epoch FROM date_trunc('minute', {clock.NOW}) - minute) / 60)
 FROM tailrace_jobs_throughput
-WHERE minute > date_trunc('minute', {clock.NOW}) - make_interval(mins => %(minutes)s)
+WHERE minute > date_trunc('minute', {clock.NOW}) - make_interval(mins => {MINUTES})
 """
 
 
-def completed_per_minute(minutes: int = 60) -> dict[str, list[int]]:
-    """Return, by queue, the jobs completed in each of the last `minutes`, oldest first."""
+def completed_per_minute() -> dict[str, list[int]]:
+    """Return, by queue, the jobs completed in each of the last MINUTES, oldest first."""
     counts: dict[str, list[int]] = {}
-    for queue, completed, minutes_ago in query(_COMPLETED, minutes=minutes):
-        line = counts.setdefault(queue, [0] * minutes)
-        if 0 <= minutes_ago < minutes:
-            line[minutes - 1 - int(minutes_ago)] = completed
+    for queue, completed, minutes_ago in query(_COMPLETED):
+        line = counts.setdefault(queue, [0] * MINUTES)
+        if 0 <= minutes_ago < MINUTES:
+            line[MINUTES - 1 - int(minutes_ago)] = completed
     return counts
 
 
@@ -231,6 +232,6 @@ ORDER BY name LIMIT 1000
 
 
 def workers(within: float = WORKER_SECONDS) -> list[Worker]:
-    """Return the workers with a heartbeat in the last `within` seconds; workers that were asked to
-    end are left out WORKER_SECONDS after their last one."""
+    """Return the workers with a heartbeat in the last `within` seconds. Workers that were asked to
+    end are left out WORKER_SECONDS after their last heartbeat."""
     return [_worker(*row) for row in query(_WORKERS, within=within)]

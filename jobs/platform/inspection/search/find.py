@@ -31,8 +31,6 @@ class SearchResult:
 
     jobs: QuerySet[Job]
     terms: Terms
-    read_as: str = ""
-    """How words without a term name were interpreted, e.g. `queue:shop.mail`."""
     left_out: str = ""
     """Which jobs were not searched, as text for the user; empty if all were searched."""
     ids: Between = (0, None)
@@ -58,7 +56,7 @@ def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
 def search(user: User, text: str, jobs: QuerySet[Job]) -> SearchResult:
     """Return the jobs that match the text. Raises InvalidSearch.
 
-    If `terms.tells()`, the caller must leave out jobs that the user may not see.
+    If `terms.reveals_hidden()`, the caller must leave out jobs that the user may not see.
     """
     try:
         with time_limits(SECONDS, SECONDS):
@@ -70,7 +68,7 @@ def search(user: User, text: str, jobs: QuerySet[Job]) -> SearchResult:
 
 
 def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
-    terms, read_as = _with_words_read(terms)
+    terms = _with_words_read(terms)
     columns = {
         "pk": terms.id, "event": terms.event, "handler": terms.queue, "state": terms.state,
         "routing_key": terms.key, "lane": terms.lane, "flow_id": terms.flow,
@@ -88,25 +86,23 @@ def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
     for matches in lists_of_ids(user, terms, between):
         left_out |= {matches.left_out: None} if matches.left_out else {}
         jobs = jobs.filter(pk__in=matches.ids)
-    result = SearchResult(jobs, terms, read_as, " ".join(left_out), between)
+    result = SearchResult(jobs, terms, " ".join(left_out), between)
     return replace(result, jobs=result.within(jobs))
 
 
-def _with_words_read(terms: Terms) -> tuple[Terms, str]:
-    """Interpret words without a term name as an id or a queue; otherwise as the start of a subject
-    or as part of an error. Return the terms, and the interpretation as text.
-
-    It does not depend on which subjects exist, because they may be hidden.
-    """
+def _with_words_read(terms: Terms) -> Terms:
+    """Interpret words without a term name as an id or a queue; otherwise they remain: the start of
+    a subject or part of an error. This does not depend on which subjects exist, because subjects
+    may be hidden."""
     words = terms.words
     if words.isascii() and words.isdigit():
         id = row_id(words)
         if terms.id or id is None:
             raise InvalidSearch("Enter one id at a time, a number such as 42.")
-        return replace(terms, id=id, words=""), f"id:{words}"
+        return replace(terms, id=id, words="")
     if words and not terms.queue and Queue.objects.filter(pk=words).exists():
-        return replace(terms, queue=words, words=""), f"queue:{words}"
-    return terms, f'subject:"{words}" or error:"{words}"' if words else ""
+        return replace(terms, queue=words, words="")
+    return terms
 
 
 def _ids_between(since: datetime | None, until: datetime | None) -> Between:

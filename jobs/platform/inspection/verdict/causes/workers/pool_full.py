@@ -1,5 +1,4 @@
 from collections import Counter
-from datetime import datetime
 
 from tailrace.db import clock
 from tailrace.db.query import query
@@ -65,13 +64,6 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]], command:
         command=command,
         link=Link("Running jobs of the workers", "tailrace:workers", (), "tailrace_jobs.view_job"),
     )
-
-
-def _start_of_each_process(jobs: list[RunningJob]) -> dict[tuple[str, int], datetime]:
-    firsts: dict[tuple[str, int], datetime] = {}
-    for job in jobs:
-        firsts[job.process] = min(job.since, firsts.get(job.process, job.since))
-    return firsts
 
 
 def _running_jobs(jobs: list[RunningJob]) -> str:
