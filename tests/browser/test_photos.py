@@ -107,6 +107,26 @@ def test_new_gatherings_appear_on_the_map(ann: User, visit: Callable[..., Page])
     expect(page.locator(".ph-grid img").first).to_have_js_property("naturalWidth", 320)
 
 
+COUNT_DASHED = """
+window.dashed = 0;
+const pen = CanvasRenderingContext2D.prototype, lineTo = pen.lineTo;
+pen.lineTo = function (...point) {
+  if (this.getLineDash().length) window.dashed += 1;
+  lineTo.apply(this, point);
+};
+"""
+
+
+def test_dashes_are_drawn_where_they_are_seen(ann: User, visit: Callable[..., Page]) -> None:
+    """All dashes around the continent were drawn for each tile: a second of CPU for a map."""
+    gathering = make_gathering(ann)
+    page = visit(ann, "/photos/mine")
+    page.add_init_script(COUNT_DASHED)
+    page.goto(f"/photos/gatherings/{gathering.pk}")
+    expect(page.locator("#map[data-base='2'] .ph-pin")).to_have_count(1)
+    assert page.evaluate("window.dashed") < 1000
+
+
 def test_tiles_come_from_the_configured_server(
     ann: User, visit: Callable[..., Page], settings, live_server
 ) -> None:

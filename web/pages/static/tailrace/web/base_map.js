@@ -101,25 +101,47 @@ window.tailraceBaseMap = (map, box) => {
     pen.fillRect(0, 0, size.x, size.y);
     const seen = (shape) => shape.right * world + shift > -5 && shape.left * world + shift < size.x + 5
       && shape.bottom * world - corner.y > -5 && shape.top * world - corner.y < size.y + 5;
-    const trace = (shape) => shape.points.forEach(([x, y], number) => {
-      pen[number ? "lineTo" : "moveTo"](x * world + shift, y * world - corner.y);
-    });
+    const place = ([x, y]) => [x * world + shift, y * world - corner.y];
     pen.lineWidth = 1;
-    pen.strokeStyle = colour("track");
-    pen.setLineDash(coarse ? [6, 6] : []);
-    pen.beginPath();
-    for (const ring of land.filter(seen)) { trace(ring); pen.closePath(); }
+    const rings = land.filter(seen);
     if (!coarse) {
+      pen.beginPath();
+      for (const ring of rings) {
+        ring.points.forEach((point, number) => pen[number ? "lineTo" : "moveTo"](...place(point)));
+        pen.closePath();
+      }
       pen.fillStyle = colour("card");
       pen.fill("evenodd");
     }
-    pen.stroke();
+    pen.strokeStyle = colour("track");
+    pen.setLineDash(coarse ? [6, 6] : []);
+    for (const ring of rings) drawLine(pen, [...ring.points, ring.points[0]].map(place), size);
     pen.setLineDash([2, 3]);
     pen.strokeStyle = colour("quiet");
-    pen.beginPath();
-    borders.filter(seen).forEach(trace);
-    pen.stroke();
+    for (const border of borders.filter(seen)) drawLine(pen, border.points.map(place), size);
     pen.setLineDash([]);
+  }
+
+  // Draws the parts of a line that reach into the tile. A browser draws all dashes of a line, and that
+  // around a continent has millions. The offset lets dashes go on in the next tile.
+  function drawLine(pen, points, size) {
+    let [far, drawing] = [0, false];
+    for (let number = 1; number < points.length; number += 1) {
+      const [[x, y], [nextX, nextY]] = [points[number - 1], points[number]];
+      const reaches = Math.max(x, nextX) > -5 && Math.min(x, nextX) < size.x + 5
+        && Math.max(y, nextY) > -5 && Math.min(y, nextY) < size.y + 5;
+      if (reaches && !drawing) {
+        pen.beginPath();
+        pen.lineDashOffset = far;
+        pen.moveTo(x, y);
+      }
+      if (reaches) pen.lineTo(nextX, nextY);
+      else if (drawing) pen.stroke();
+      drawing = reaches;
+      far += Math.hypot(nextX - x, nextY - y);
+    }
+    if (drawing) pen.stroke();
+    pen.lineDashOffset = 0;
   }
 
   function drawGrid(pen, zoom, shift, corner, size, colour) {
