@@ -38,16 +38,20 @@ so long: only a test that fails waits until the end."""
 def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "") -> Any:
     """Return the condition's first true value; fail after `seconds`, at least PATIENCE, without.
 
-    It looks the less often the longer it has waited: a condition may cost what it waits for.
+    It looks the less often the longer it has waited, and the longer a look takes: a condition may
+    cost what it waits for.
     """
     seconds, began = max(seconds, PATIENCE), time.monotonic()
     while True:
+        looked = time.monotonic()
         if value := condition():
             return value
-        waited = time.monotonic() - began
+        now = time.monotonic()
+        waited = now - began
         if waited > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what or condition}")
-        time.sleep(min(max(0.02, waited / 20), 0.2))
+        pause = min(max(0.02, waited / 20), 0.2)
+        time.sleep(max(pause, min(4 * (now - looked), 1)))
 
 
 def at_once(count: int, work: Callable[[int], Any], seconds: float = PATIENCE) -> list[Any]:
