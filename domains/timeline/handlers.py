@@ -1,10 +1,12 @@
-"""The handlers of imports and of points that devices send. They call `imports` and `live`."""
+"""The handlers of imports, of points that devices send, and of devices. They call `imports`, `live`
+and `devices`."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
+from tailrace.domains.timeline.devices import removal
 from tailrace.domains.timeline.imports import cleanup, queues
 from tailrace.domains.timeline.imports.steps import promote, stage, undo
 from tailrace.domains.timeline.imports.steps.enrich import enrich
@@ -96,6 +98,18 @@ class NamePlaces(Persistent):
 
     def handle(self, job: ClaimedJob) -> Any:
         return places.name_places(job, job.payload.device_id)
+
+
+class RemoveDevice(Persistent):
+    """Move the points of a device to the device that it is merged into, or delete them."""
+
+    name = removal.REMOVE
+    fair = True
+    time_limit = 86_400
+    Payload = DevicePayload
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return removal.remove(job, job.payload.device_id)
 
 
 class LookUpPlaces(Handler):

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.devices import removal
 from tailrace.domains.timeline.imports import cleanup, source_check
 from tailrace.domains.timeline.imports.queues import (
     ENRICH,
@@ -214,7 +215,45 @@ def _forget(imports: QuerySet[Import]) -> int:
     rows = list(imports.select_for_update(skip_locked=True))
     for row in rows:
         enqueue_discard(row.pk, row.storage_key)
-    return Import.objects.filter(pk__in=[row.pk for row in rows]).delete()[0]
+    deleted = Import.objects.filter(pk__in=[row.pk for row in rows]).delete()[0]
+    cleanup.delete_unused_devices({row.device_id for row in rows if row.device_id})
+    return deleted
+
+
+class EndedImportsLeaveDevices(Invariant):
+    """An import that brought nothing has no device.
+
+    Repaired: imports that jobs will take off their devices.
+    """
+
+    name = "timeline.ended_imports_leave_devices"
+    every = 600
+    limit = 500
+
+    def find(self) -> Sequence[int]:
+        before = database_now() - LATE
+        rows = Import.objects.hidden().filter(
+            device__isnull=False, ended_at__lt=before, state__in=WITHOUT_POINTS
+        )
+        return list(rows.order_by("ended_at").values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[int]) -> int:
+        for id in violations:
+            enqueue_discard(id, "")
+        return len(violations)
+
+
+class RemovedDevicesEnd(Invariant):
+    """The job that merges or deletes a device has not been lost.
+
+    Repaired: devices whose job was enqueued again.
+    """
+
+    name = "timeline.removed_devices_end"
+    every = 60
+    limit = 100
+    found_by = removal.overdue
+    repaired_by = removal.enqueue_removals
 
 
 class PointsHaveSources(Invariant):

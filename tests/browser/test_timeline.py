@@ -7,9 +7,11 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from tailrace.domains.timeline.live.receive import store
 from tailrace.domains.timeline.models import Import
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.timeline.kit import gpx, stored, track
+from tests.timeline.test_device_tags import records
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("import_folder"),
@@ -82,3 +84,64 @@ def test_a_file_is_uploaded_and_promoted(
     run_jobs("timeline.undo", "timeline.discard")
     expect(page.locator("main")).to_contain_text("400 points removed from your timeline.")
     assert stored(ann) == []
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        pytest.param(1440, "light", marks=pytest.mark.long),
+        pytest.param(1440, "dark", marks=pytest.mark.long),
+        pytest.param(390, "dark", marks=pytest.mark.long),
+        (390, "light"),
+    ],
+)
+def test_devices_are_renamed_merged_and_deleted(
+    ann: User, visit: Callable[..., Page], run_jobs, width: int, scheme: Scheme
+) -> None:
+    for number, name in enumerate(("a7", "tablet", "watch", "an old phone " * 7)):
+        point = (1_772_352_000_000_000 + number, 134_000_000, 525_000_000, None, None, None, None)
+        store(ann, name, [point])
+    page = visit(ann, "/timeline/devices", width=width, scheme=scheme)
+    look_at(page, f"devices-{width}-{scheme}")
+    page.get_by_role("link", name="Change a7").click()
+    page.get_by_label("Name", exact=True).fill("tablet")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.locator("main")).to_contain_text("merge the two instead")
+    look_at(page, f"device-wrong-name-{width}-{scheme}")
+    page.get_by_label("Name", exact=True).fill("phone")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.locator("main")).to_contain_text("Points that come as a7 are points of this device")
+    look_at(page, f"device-{width}-{scheme}")
+    page.get_by_role("combobox", name="Merge into").select_option(label="tablet")
+    page.get_by_role("button", name="Merge").click()
+    expect(page.locator("main")).to_contain_text("being merged into tablet")
+    page.get_by_role("link", name="Change watch").click()
+    page.get_by_role("link", name="Delete …").click()
+    expect(page.locator("main")).to_contain_text("1 point will be deleted from your timeline")
+    look_at(page, f"device-delete-{width}-{scheme}")
+    page.get_by_role("button", name="Delete the device").click()
+    expect(page.locator("main")).to_contain_text("being deleted")
+    look_at(page, f"devices-removed-{width}-{scheme}")
+    run_jobs("timeline.remove_device")
+    page.reload()
+    expect(page.locator("#devices")).to_contain_text("2 points · also a7, phone")
+    expect(page.locator("#devices")).not_to_contain_text("watch")
+
+
+def test_the_devices_of_a_file_are_told_apart(
+    ann: User, visit: Callable[..., Page], tmp_path: Path, run_jobs
+) -> None:
+    path = tmp_path / "Records.json"
+    path.write_bytes(records(111, 222, 111))
+    page = visit(ann, "/timeline/imports", width=390)
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator("main")).to_contain_text("The file is waiting to be parsed.")
+    run_jobs("timeline.stage")
+    expect(page.locator("#parts")).to_contain_text("the others are in Google 222")
+    look_at(page, "import-of-a-tag-390-light")
+    page.goto("/timeline/imports")
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_label("All points belong to one device").check()
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator("main")).to_contain_text("for default as one device")

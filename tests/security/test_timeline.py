@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tailrace.domains.timeline.imports import decisions
-from tailrace.domains.timeline.models import Import, Point
+from tailrace.domains.timeline.models import Device, Import, Point
 from tailrace.events.models import Event
 from tests.kit import at_once
 from tests.timeline.kit import STEPS, gpx, now, numbers, send, track, upload, visible
@@ -207,3 +207,50 @@ def test_a_body_without_a_file_or_with_several(ann) -> None:
     problem(send(ann, b""), 422, "invalid")
     problem(send(ann, gpx(track(2)), device="x" * 101), 422, "invalid")
     assert not Import.objects.exists()
+
+
+def test_another_users_device_was_seen_renamed_merged_or_deleted(ann, eve, run_jobs) -> None:
+    point = {"lat": 1, "lon": 2, "recorded_at": "2026-03-01T08:00:00Z"}
+    body = {"device": "ann's phone", "points": [point]}
+    assert ann.post("/points", body).status_code == 200
+    assert eve.post("/points", {"device": "mine", "points": [point]}).status_code == 200
+    theirs, mine = (Device.objects.get(user=who.user).pk for who in (ann, eve))
+    root = program("root", may=("tailrace_timeline.change_device", "tailrace_timeline.view_device"))
+    for attacker in (eve, root):
+        path, browser = f"/timeline/devices/{theirs}", Visitor(attacker.user)
+        problem(attacker.patch(path, {"name": "x"}), 404)
+        problem(attacker.post(f"{path}/merge", {"into": mine}), 404)
+        problem(attacker.post(f"/timeline/devices/{mine}/merge", {"into": theirs}), 404)
+        problem(attacker.delete(f"{path}?with_points=true"), 404)
+        assert browser.get(path).status_code == browser.get(f"{path}/delete").status_code == 404
+        assert browser.post(path, {"name": "x"}).status_code == 404
+        assert browser.post(f"{path}/delete").status_code == 404
+        assert browser.post(f"{path}/merge", {"into": mine}).status_code == 404
+        assert "ann's" not in browser.text("/timeline/devices")
+    answer = Visitor(eve.user).post(f"/timeline/devices/{mine}/merge", {"into": theirs})
+    assert answer.status_code == 404
+    run_jobs("timeline.remove_device")
+    assert (visible(ann.user), visible(eve.user)) == (1, 1)
+    assert Device.objects.get(pk=theirs).name == "ann's phone"
+
+
+def test_a_token_without_the_scope_deleted_a_device(ann) -> None:
+    body = {"points": [{"lat": 1, "lon": 2, "recorded_at": "2026-03-01T08:00:00Z"}]}
+    assert ann.post("/points", body).status_code == 200
+    id = Device.objects.get().pk
+    for scopes in (("timeline:points",), ("timeline:read", "timeline:import")):
+        weak = Program(ann.user, *scopes)
+        problem(weak.delete(f"/timeline/devices/{id}?with_points=true"), 403, "scope-missing")
+        problem(weak.patch(f"/timeline/devices/{id}", {"name": "x"}), 403, "scope-missing")
+        problem(weak.post(f"/timeline/devices/{id}/merge", {"into": id}), 403, "scope-missing")
+
+
+def test_a_name_of_a_device_was_markup(ann) -> None:
+    name = "<script>alert(1)</script>"
+    body = {"points": [{"lat": 1, "lon": 2, "recorded_at": "2026-03-01T08:00:00Z"}]}
+    assert ann.post("/points", {"device": name, **body}).status_code == 200
+    id = Device.objects.get().pk
+    for page in ("", f"/{id}", f"/{id}/delete"):
+        html = Visitor(ann.user).get(f"/timeline/devices{page}").content.decode()
+        assert "alert(1)" in html
+        assert name not in html

@@ -12,4 +12,4 @@ def owned_objects(owner: User) -> dict[str, Any]:
     row = Import.objects.create(
         user=owner, device=device, state="grace", file_name="a.gpx", storage_key="", size=1
     )
-    return {"imports": row.pk, "import": row.pk, "days": "2026-10-01"}
+    return {"imports": row.pk, "import": row.pk, "devices": device.pk, "days": "2026-10-01"}

@@ -164,6 +164,10 @@ class World:
         delivery = Delivery.objects.create(
             endpoint=endpoint, message_id="msg_1", attempt=1, milliseconds=1, outcome="failed"
         )
+        of_domains = of_all_domains(owner)
+        # The devices of timelines and those that get push messages have one word in addresses.
+        push = {"user": owner, "url": "https://push.example.org/1"}
+        Device.objects.create(pk=of_domains["devices"], **push)
         default = EventSubscription.objects.filter(user=None, group=None).first()
         return {
             "apitoken": make_token(owner, "a third", tokens.scopes())[0].pk,
@@ -188,13 +192,12 @@ class World:
             "tests": (test := endpoints.send_test(endpoint)),
             "messages": test,
             "recoveries": recovery.start(endpoint, "failed", database_now(), owner),
-            "devices": Device.objects.create(user=owner, url="https://push.example.org/1").pk,
             "tokens": make_token(owner, "another", tokens.scopes())[0].pk,
             "user": owner.pk,
             "group": Group.objects.create(name="crew").pk,
             "r": ContentType.objects.get_for_model(User).pk,
             "projects": Project.objects.create(name="devel", exists=True).name,
-            **of_all_domains(owner),
+            **of_domains,
             "docs": "jobs",
             "unsubscribe": unsubscribe.event_url(owner, "stage.premiere", FIRST).split("/")[-1],
         }

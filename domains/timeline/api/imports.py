@@ -12,7 +12,7 @@ from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row
+from tailrace.web.api.problems import Problem, find_row, wrong_field
 from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
 from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
@@ -33,6 +33,12 @@ FORM = {
             "description": "a location history, at most IMPORT_MAX_MEGABYTES",
         },
         "device": {"type": "string", "description": "name of the device; empty: `default`"},
+        "one_device": {
+            "type": "boolean",
+            "default": False,
+            "description": "all points are points of this device; otherwise, if the file tells"
+            " several devices apart (`deviceTag` in Records.json), each gets an import of its own",
+        },
     },
     "required": ["file"],
 }
@@ -55,7 +61,10 @@ def create_import(request: HttpRequest) -> Status[ImportOut]:
     device = request.POST.get("device", "")
     request_body.check_storable(device, "device")
     with upload_problems():
-        row = receive(caller(request).user, file, file.size or 0, file.name or "", device)
+        row = receive(
+            caller(request).user, file, file.size or 0, file.name or "", device,
+            one_device=_boolean(request, "one_device"),
+        )  # fmt: skip
     return Status(202, import_out(row))
 
 
@@ -90,11 +99,20 @@ def undo_import(request: HttpRequest, id: int) -> ImportOut:
     return _decide(request, id, decisions.undo)
 
 
+def _boolean(request: HttpRequest, name: str) -> bool:
+    text = request.POST.get(name, "false")
+    if text not in ("true", "false"):
+        raise wrong_field(name, "must be true or false")
+    return text == "true"
+
+
 def import_out(row: Import) -> ImportOut:
     return ImportOut.of(
         row,
         url=f"{settings.PUBLIC_URL}/api/imports/{row.pk}",
-        device=row.device.name,
+        device=row.device_label,
+        tag=row.tags.get("only", ""),
+        part_of=row.part_of_id,
         rejected_by_reason=row.tally.get("rejected", {}),
         first_rejected=row.tally.get("first_rejected", []),
     )

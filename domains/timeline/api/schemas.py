@@ -1,7 +1,7 @@
 """Requests and responses of the timeline API."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,12 @@ class ImportOut(Out):
     state: str
     file_name: str
     device: str
+    one_device: bool
+    """All points are of this device, even if the file tells several devices apart."""
+    tag: str
+    """The tag of the device in the file, if the import has only the points of one device."""
+    part_of: int | None
+    """The first import of the same file, if the file had the points of several devices."""
     size: int
     """Bytes of the file."""
     formats: str
@@ -105,7 +111,22 @@ class DaysOut(Out):
     days: list[DayOut]
 
 
+class DeviceIn(In):
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+class MergeIn(In):
+    into: Annotated[int, Field(ge=1, le=2**63 - 1, description="id of the other device")]
+
+
 class DeviceOut(Out):
     id: int
     name: str
+    former_names: list[str]
+    """Points that come with one of these names are points of this device."""
+    state: Literal["present", "merging", "deleting"]
+    into: int | None
+    """The device that takes its points, while it is being merged."""
+    point_count: int
+    """Points of the device, also of imports that are not visible yet."""
     created_at: datetime

@@ -1,4 +1,4 @@
-"""A user's timeline in the API: days, points, devices, exports."""
+"""A user's timeline in the API: days, points, exports."""
 
 from datetime import date
 from typing import Annotated, Literal
@@ -8,7 +8,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from tailrace.db.pagination import decode, encode
-from tailrace.domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut, PointOut
+from tailrace.domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, PointOut
 from tailrace.domains.timeline.models import Device, Point
 from tailrace.domains.timeline.points.days import Period, days_of, in_order, period
 from tailrace.domains.timeline.points.exports import FORMATS
@@ -68,19 +68,12 @@ def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOu
     return Page(
         items=[
             PointOut.of(
-                row, device=row.device.name, lat=row.lat / 1e7, lon=row.lon / 1e7, time_zone=zone
+                row, device=row.device.label, lat=row.lat / 1e7, lon=row.lon / 1e7, time_zone=zone
             )
             for row, zone in zip(shown, zones, strict=True)
         ],
         next=encode(offset + query.limit) if more else None,
     )
-
-
-@router.get("/devices", auth=READ, response=list[DeviceOut], summary="Your devices")
-def list_devices(request: HttpRequest) -> list[DeviceOut]:
-    """The devices that recorded your points."""
-    devices = Device.objects.filter(user=caller(request).user).order_by("name")
-    return [DeviceOut.model_validate(device) for device in devices]
 
 
 @router.get(
@@ -103,16 +96,17 @@ def export(request: HttpRequest, query: Query[ExportQuery]) -> StreamingHttpResp
     """A GPX or GeoJSON file. Importing it again for the same device adds no points."""
     within = _period(request, query.first, query.last)
     user = caller(request).user
-    device = Device.objects.filter(user=user, name=query.device or "default").first()
+    devices, name = Device.objects.filter(user=user), query.device or "default"
+    device = devices.present().filter(name=name).first() or devices.called(name).first()
     if device is None:
         raise not_found("device")
     points = Point.objects.visible_to(user).filter(device=device)
     content_type, write = FORMATS[query.format]
-    name = f"timeline-{query.first}-{query.last}.{query.format}"
+    file_name = f"timeline-{query.first}-{query.last}.{query.format}"
     return StreamingHttpResponse(
         write(device.name, in_order(points.between(within.start, within.end))),
         content_type=content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        headers={"Content-Disposition": f'attachment; filename="{file_name}"'},
     )
 
 

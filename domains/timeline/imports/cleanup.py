@@ -1,15 +1,17 @@
 """End imports, drop staged points, and delete the files that imports no longer need."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 
 from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports import staging
 from tailrace.domains.timeline.imports.queues import UNDO, enqueue_discard, enqueue_step
 from tailrace.domains.timeline.imports.storage import files
-from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.models.location_import import STAGED, State
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models.location_import import ENDED, STAGED, WITHOUT_POINTS, State
 
 BY_OPERATOR = "An operator cancelled the import."
 UNFINISHED_UPLOAD = timedelta(hours=6)
@@ -41,15 +43,50 @@ def discard_after_commit(row: Import) -> None:
 
 def discard(import_id: int, storage_key: str) -> bool:
     """Drop the import's partition unless the import is staged again, and delete the file unless
-    `storage_key` is empty. Return False if the storage failed.
+    `storage_key` is empty. An import that brought nothing leaves its device. Return False if the
+    storage failed.
     """
+    leave_device(import_id)
     if not Import.objects.filter(pk=import_id, state__in=STAGED).exists():
         staging.drop_partition(import_id)
-    if not files.delete(storage_key):
+    if not (_is_shared(import_id, storage_key) or files.delete(storage_key)):
         return False
     if storage_key:
         Import.objects.filter(pk=import_id, storage_key=storage_key).update(storage_key="")
     return True
+
+
+def _is_shared(import_id: int, storage_key: str) -> bool:
+    """Return whether another import of the same file has not ended."""
+    others = Import.objects.filter(storage_key=storage_key).exclude(pk=import_id)
+    return bool(storage_key) and others.exclude(state__in=ENDED).exists()
+
+
+def leave_device(import_id: int) -> None:
+    """Take the import off its device if it has ended and brought nothing. The device is deleted if
+    it has nothing else."""
+    with transaction.atomic():
+        devices = Device.objects.select_for_update(of=("self",))
+        device = devices.filter(imports=import_id, imports__state__in=WITHOUT_POINTS).first()
+        if device is not None:
+            ended = Import.objects.filter(pk=import_id, state__in=WITHOUT_POINTS)
+            ended.update(device=None, device_name=device.label)
+            delete_unused_devices([device.pk])
+
+
+def delete_unused_devices(ids: Iterable[int]) -> None:
+    """Delete those of the devices that have no points, no imports, and no former names, which the
+    user wants to keep."""
+    with transaction.atomic():
+        unused = (
+            Device.objects.select_for_update()
+            .present()
+            .filter(pk__in=ids, live_points=0, unannounced=0, former_names=[])
+        )
+        for device in unused.order_by("pk"):
+            relations = (device.imports, device.points, device.places, device.merging)
+            if not any(rows.exists() for rows in relations):
+                device.delete()
 
 
 _PARTITIONS = """

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import cleanup
 from tailrace.domains.timeline.imports.locks import lock_device_of
 from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
-from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
 from tailrace.jobs.operations import cancel as jobs_cancel
 from tailrace.jobs.operations import retry as jobs_retry
@@ -100,6 +101,9 @@ def check_undo(row: Import) -> None:
     if not may_undo(row):
         days = _undo_time(row).days
         raise NotNow(f"the import was promoted more than {days} days ago (IMPORT_UNDO_DAYS)")
+    changing = Q(pk=row.device_id, removed_at__isnull=False) | Q(into=row.device_id)
+    if Device.objects.filter(changing).exists():
+        raise NotNow("its device is being merged or deleted; try again after that")
 
 
 def may_undo(row: Import, now: datetime | None = None) -> bool:

@@ -24,7 +24,8 @@ class Usage:
 
 
 def usage_of(user_id: int) -> Usage:
-    files = Import.objects.filter(user=user_id).exclude(storage_key="")
+    imports = Import.objects.filter(user=user_id).exclude(storage_key="")
+    files = imports.values("storage_key", "size").distinct()  # several imports may share a file
     return Usage(files.aggregate(sum=Sum("size"))["sum"] or 0, _points_of(user_id))
 
 
@@ -79,16 +80,26 @@ def check(user: User, size: int) -> None:
         raise QuotaExceeded(("file", f"{message}; undo an import first"))
 
 
-def device_of(user: User, name: str) -> Device:
-    """Return the user's device with this name; create it if it does not exist.
-
-    The user must be locked. Raises UploadRejected.
-    """
-    name = " ".join(name.split()) or "default"
+def device_name(text: str) -> str:
+    """Return the text as the name of a device, without needless spaces. Raises UploadRejected."""
+    name = " ".join(text.split()) or "default"
     if len(name) > MAX_NAME or "\0" in name:
         raise UploadRejected(("device", f"a name has at most {MAX_NAME} characters, and no NUL"))
-    if device := Device.objects.filter(user=user, name=name).first():
+    return name
+
+
+def device_of(user: User, name: str) -> Device:
+    """Return the user's device with this name or former name; create it if it does not exist.
+
+    The user must be locked. The device is locked, too, so that it is not deleted before it is used.
+    Raises UploadRejected.
+    """
+    name = device_name(name)
+    devices = Device.objects.select_for_update(no_key=True).filter(user=user)
+    if device := devices.present().filter(name=name).first() or devices.called(name).first():
         return device
-    count = Device.objects.filter(user=user).count()
-    limits.check_count("device", count, "devices", "TIMELINE_MAX_DEVICES_PER_USER")
+    count = Device.objects.present().filter(user=user).count()
+    limits.check_count(
+        "device", count, "devices", "TIMELINE_MAX_DEVICES_PER_USER", "merge or delete some first"
+    )
     return Device.objects.create(user=user, name=name)

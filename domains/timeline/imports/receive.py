@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import InterfaceError, OperationalError
 
 from tailrace.domains.timeline.imports import quotas
+from tailrace.domains.timeline.imports.cleanup import delete_unused_devices
 from tailrace.domains.timeline.imports.queues import STAGE, enqueue_discard, enqueue_step
 from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
@@ -22,9 +23,16 @@ MAX_FILE_NAME = 200
 
 
 def receive(
-    user: User, file: IO[bytes], size: int, file_name: str, device_name: str = ""
+    user: User,
+    file: IO[bytes],
+    size: int,
+    file_name: str,
+    device_name: str = "",
+    *,
+    one_device: bool = False,
 ) -> Import:
-    """Store the file, enqueue its staging, and return its import.
+    """Store the file, enqueue its staging, and return its import. With `one_device`, all points are
+    points of this device, even if the file tells several devices apart.
 
     Raises UploadRejected or StorageUnavailable.
     """
@@ -32,12 +40,14 @@ def receive(
         raise UploadRejected(("file", "the file is empty"))
     with locked(user):
         quotas.check(user, size)
+        device = quotas.device_of(user, device_name)
         location_import = Import.objects.create(
             user=user,
-            device=quotas.device_of(user, device_name),
+            device=device,
             file_name=clean(file_name)[0][:MAX_FILE_NAME],
             storage_key=files.new_key(),
             size=size,
+            one_device=one_device,
         )
     key = location_import.storage_key
     try:
@@ -48,6 +58,7 @@ def receive(
     except BaseException as error:
         if files.delete(key):
             Import.objects.filter(pk=location_import.pk, state=State.RECEIVING).delete()
+            delete_unused_devices([device.pk])
         if isinstance(error, OSError):
             raise StorageUnavailable(error) from error
         raise

@@ -1,11 +1,12 @@
-"""Why a promotion has to wait: another import of the device has hidden points in the timeline.
+"""Why a promotion has to wait: another import of the device has hidden points in the timeline, or
+the device gets the points of another one.
 
-These points would count as duplicates, although it is not known yet whether they stay.
+Hidden points would count as duplicates, although it is not known yet whether they stay.
 """
 
 from django.db.models import Q
 
-from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.location_import import State
 
 
@@ -19,6 +20,7 @@ def reason_to_wait(row: Import) -> str:
         others = others.filter(Q(state=State.UNDOING) | Q(promotion_began_at__lt=began))
     other = others.order_by("promotion_began_at").first()
     if other is None:
-        return ""
+        merges = Device.objects.filter(into=row.device_id or 0).exists()
+        return "another device is being merged into the device of the import" if merges else ""
     what = "is being undone" if other.state == State.UNDOING else "is promoted in part"
     return f"import {other.pk} of the same device {what}, and may still add or remove its points"

@@ -22,24 +22,24 @@ from tailrace.web.uploads.errors import QuotaExceeded
 
 
 def store(user: User, device_name: str, points: Sequence[Point]) -> int:
-    """Store valid points of the user's device, which is created if it does not exist; return how
-    many are new. Raises UploadRejected."""
+    """Store valid points of the user's device, which is created if it does not exist and there are
+    points; return how many are new. Raises UploadRejected."""
     once = {point[:3]: point for point in reversed(points)}
+    if not once:
+        return 0
     with transaction.atomic():
-        device = _device(user, device_name)
-        return _insert(device, list(once.values())) if once else 0
+        return _insert(_device(user, device_name), list(once.values()))
 
 
-def _device(user: User, name: str) -> Device:
-    """Return the device with its row locked. The lock serializes its requests, and prevents its
-    deletion."""
-    name = " ".join(name.split()) or "default"
-    devices = Device.objects.select_for_update(no_key=True).filter(user=user, name=name)
-    if device := devices.first():
+def _device(user: User, text: str) -> Device:
+    """Return the device with its row locked. The lock serializes its requests, and prevents that it
+    is merged or deleted meanwhile."""
+    name = " ".join(text.split()) or "default"
+    devices = Device.objects.select_for_update(no_key=True).filter(user=user)
+    if device := devices.present().filter(name=name).first() or devices.called(name).first():
         return device
     with locked(user):
-        quotas.device_of(user, name)
-    return devices.get()
+        return quotas.device_of(user, name)
 
 
 _NEW = """

@@ -10,7 +10,7 @@ from tailrace.domains.timeline.models.device import Device
 
 class State(models.TextChoices):
     """
-    receiving ─► queued ─► parsing ─► grace ─► promoting ─► enriching ─► completed
+    receiving ─► queued ◄► parsing ─► grace ─► promoting ─► enriching ─► completed
                    │          │ │       │ ▲                     │            │
                    │          │ └► needs decision               └─► undoing ◄┘
                    │          ▼         │                              │
@@ -72,7 +72,38 @@ class Import(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="timeline_imports", db_index=False
     )
-    device = models.ForeignKey(Device, models.CASCADE, related_name="imports")
+    device = models.ForeignKey(
+        Device,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="imports",
+        help_text="empty: the import has ended, and brought nothing",
+    )
+    device_name = models.TextField(
+        db_default="", default="", blank=True, help_text="of the former device"
+    )
+    one_device = models.BooleanField(
+        db_default=False,
+        default=False,
+        help_text="all points are of its device, even if the file tells several devices apart",
+    )
+    tags = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="which points of the file it has, by the tag of the device; empty: all",
+    )
+    part_of = models.ForeignKey(
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="parts",
+        help_text="the import of the same file with the points of another device",
+    )
     state = models.TextField(choices=State.choices, default=State.RECEIVING)
     visible = models.BooleanField(
         db_default=False, help_text="readers see its points; set with the promotion's end"
@@ -157,3 +188,7 @@ class Import(models.Model):
     def read(self) -> int:
         """Points read so far, accepted or not."""
         return self.staged + self.rejected
+
+    @property
+    def device_label(self) -> str:
+        return self.device_name if self.device is None else self.device.label

@@ -21,7 +21,7 @@ class PointQuerySet(models.QuerySet["Point"]):
         further = PointSource.objects.filter(Q(import_id=THE_DEVICE) | Exists(visible), **key)
         hidden = Import.objects.hidden().filter(user=user, pk=OuterRef("origin_id"))
         invisible = hidden.filter(~Exists(further))
-        devices = list(Device.objects.filter(user=user).values_list("pk", flat=True))
+        devices = list(Device.objects.visible().filter(user=user).values_list("pk", flat=True))
         return self.filter(~Exists(invisible), device_id__in=devices)
 
     def between(self, start: datetime, end: datetime) -> "PointQuerySet":

@@ -39,7 +39,7 @@ def days(request: PersonRequest) -> HttpResponse:
         "month": first,
         "before": (first - timedelta(days=1)).replace(day=1),
         "following": following,
-        "devices": list(Device.objects.filter(user=request.user).order_by("name")),
+        "devices": list(Device.objects.present().filter(user=request.user).order_by("name")),
         "last": following - timedelta(days=1),
         "zone": str(zone),
     }
@@ -67,7 +67,7 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
         "about_times": _about_times(stretches, str(zone)),
         "before": at - timedelta(days=1),
         "following": at + timedelta(days=1),
-        "devices": list(Device.objects.filter(user=request.user).order_by("name")),
+        "devices": list(Device.objects.present().filter(user=request.user).order_by("name")),
     }
     tiles = {"tiles": settings.TIMELINE_TILES_URL, "credit": settings.TIMELINE_TILES_CREDIT}
     return show_with_map(request, "tailrace/timeline/day.html", context, **tiles)
@@ -79,7 +79,7 @@ def day_track(request: PersonRequest, day: str) -> HttpResponse:
     at = _date(day)
     within = _period(request, at, at)
     lines = []
-    for device in Device.objects.filter(user=request.user):
+    for device in Device.objects.visible().filter(user=request.user):
         points = Point.objects.visible_to(request.user).filter(device=device)
         rows = points.between(within.start, within.end).order_by("recorded_at")
         lines += segments(thinned(list(rows.values_list("recorded_at", "lon", "lat")[:MOST_READ])))

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -63,6 +64,12 @@ class UploadForm(PageForm, forms.Form):
         label="Device",
         help_text="The device that recorded the points, if you have several devices.",
     )
+    one_device = forms.BooleanField(
+        required=False,
+        label="All points belong to one device",
+        help_text="Otherwise, if the file tells several devices apart, as Google's Records.json"
+        " does, each becomes a device of its own.",
+    )
 
 
 def _too_large(request: PersonRequest) -> HttpResponse:
@@ -80,7 +87,10 @@ def imports(request: PersonRequest) -> HttpResponse:
     if form.is_valid():
         file = form.cleaned_data["file"]
         with errors_in(form):
-            row = receive(request.user, file, file.size, file.name, form.cleaned_data["device"])
+            row = receive(
+                request.user, file, file.size, file.name, form.cleaned_data["device"],
+                one_device=form.cleaned_data["one_device"],
+            )  # fmt: skip
             return redirect("timeline:import", row.pk)
     return _show(request, form, status=422)
 
@@ -201,10 +211,18 @@ def _part(request: PersonRequest, row: Import) -> str:
     reason = reason_to_wait(row) if is_due else ""
     waits = sentence(reason) if reason else ""
     context = {**_shown(row, now), "actions": actions_of(row), "waits": waits}
+    context["parts"] = _other_parts(row) if row.tags else []
     address = f"{reverse('timeline:import_part', args=[row.pk])}?"
     return render_live(
         request, "tailrace/timeline/import_part.html", context, address, seconds=_seconds(row)
     )
+
+
+def _other_parts(row: Import) -> list[Import]:
+    """Return the imports of the same file with the points of other devices."""
+    first = row.part_of_id or row.pk
+    parts = Import.objects.filter(Q(pk=first) | Q(part_of=first), user=row.user_id)
+    return list(parts.exclude(pk=row.pk).select_related("device").order_by("pk"))
 
 
 def _details(request: PersonRequest, row: Import) -> str:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tailrace.domains.timeline.pages import days, imports
+from tailrace.domains.timeline.pages import days, devices, imports
 
 app_name = "timeline"
 urlpatterns = [
@@ -10,6 +10,10 @@ urlpatterns = [
     path("timeline/find", days.find_day, name="find_day"),
     path("timeline/days/<str:day>", days.day, name="day"),
     path("timeline/days/<str:day>/track", days.day_track, name="day_track"),
+    path("timeline/devices", devices.devices, name="devices"),
+    path("timeline/devices/<int:id>", devices.device, name="device"),
+    path("timeline/devices/<int:id>/merge", devices.merge, name="merge_device"),
+    path("timeline/devices/<int:id>/delete", devices.delete, name="delete_device"),
     path("timeline/imports", imports.imports, name="imports"),
     path("timeline/imports/list", imports.imports_list, name="imports_list"),
     path("timeline/imports/<int:id>", imports.one_import, name="import"),

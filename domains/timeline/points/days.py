@@ -62,7 +62,7 @@ def newest_time(user: User) -> datetime | None:
     """Return the time of the user's last visible point, or None."""
     latest = [
         at
-        for device in Device.objects.filter(user=user)
+        for device in Device.objects.visible().filter(user=user)
         if (at := _newest_of(Point.objects.visible_to(user).filter(device=device)))
     ]
     return max(latest, default=None)

@@ -43,7 +43,8 @@ _SIDE = f"""
 """
 _AROUND_TIMES = f"""
 WITH d AS MATERIALIZED (
-  SELECT id FROM tailrace_timeline_device WHERE user_id = %(user)s ORDER BY id LIMIT 1000
+  SELECT id FROM tailrace_timeline_device
+  WHERE user_id = %(user)s AND (removed_at IS NULL OR into_id IS NOT NULL) ORDER BY id LIMIT 1000
 )
 SELECT t.key, before.recorded_at, before.lon, before.lat, after.recorded_at, after.lon, after.lat
 FROM unnest(%(keys)s::bigint[], %(times)s::timestamptz[]) AS t (key, at) CROSS JOIN d

@@ -18,13 +18,14 @@ from tailrace.db.query import execute, query
 from tailrace.domains.timeline.models import Device, Import
 from tailrace.domains.timeline.models.point_source import THE_DEVICE
 
-UNDOABLE = f"""
-SELECT id FROM tailrace_timeline_import
-WHERE device_id = %(device)s AND (undo_until IS NULL OR state = 'undoing'
-  OR undo_until > {clock.NOW} - interval '1 hour')
-"""
-"""SQL: the imports of a device whose points may still be removed. Only their points need further
+MAY_BE_UNDONE = f"""(i.undo_until IS NULL OR i.state = 'undoing'
+  OR i.undo_until > {clock.NOW} - interval '1 hour')"""
+"""SQL: whether the points of an import `i` may still be removed. Only these points need further
 sources. The hour is for a decision to undo that has not committed yet."""
+UNDOABLE = f"""
+SELECT id FROM tailrace_timeline_import i WHERE device_id = %(device)s AND {MAY_BE_UNDONE}
+"""
+"""SQL: the imports of a device whose points may still be removed."""
 
 _KEY = "(s.device_id, s.recorded_at, s.lon, s.lat) = (p.device_id, p.recorded_at, p.lon, p.lat)"
 

@@ -92,10 +92,14 @@ def read_points(
 def _read_member(member: Member, tally: Tally) -> Iterator[list[Point]]:
     head = _read_fully(member.file, HEAD)
     file_format = detect(head)
+    if not (file_format.has_tags or tally.tag_filter.wants("")):
+        return
     for batch in file_format.read(Rewound(head, member.file), tally):
         if batch:
             tally.accepted += len(batch)
             tally.formats[file_format.name] += len(batch)
+            if not file_format.has_tags:
+                tally.tags[""] += len(batch)
             yield batch
 
 

@@ -1,8 +1,9 @@
 """Stage an import: parse its file and copy the points into its partition.
 
     queued ──► parsing ──► grace: the owner can check and cancel the import
-                 │ └─────► needs decision: the file is cut or broken; the points before are staged
-                 └───────► failed: the file has no usable points
+                 │ ├─────► needs decision: the file is cut or broken; the points before are staged
+                 │ ├─────► queued: the file has the points of several devices (see `split`)
+                 │ └─────► failed: the file has no usable points
 
 After a crash, the file is read again, and points that are already staged are skipped.
 """
@@ -17,10 +18,10 @@ from django.db import connection, transaction
 from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports import cleanup, quotas, staging
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
-from tailrace.domains.timeline.imports.files.parsing.tally import Tally, counts_text
+from tailrace.domains.timeline.imports.files.parsing.tally import TagFilter, Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
-from tailrace.domains.timeline.imports.steps import runs
+from tailrace.domains.timeline.imports.steps import runs, split
 from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
@@ -35,6 +36,7 @@ def stage(job: ClaimedJob, import_id: int) -> str:
     """Stage the import; return the label of its new state."""
     row = _begin(job, import_id)
     tally = Tally.at(row.created_at)
+    tally.tag_filter = TagFilter.of(row.tags)
     try:
         error = _copy(job, row, tally)
     except CancelRequested:  # an operator has cancelled the job
@@ -49,6 +51,8 @@ def stage(job: ClaimedJob, import_id: int) -> str:
     must_be_undone = error and row.promotion_began_at is not None and not row.accepts_part
     if not tally.accepted or must_be_undone:
         return _end(row, State.FAILED, error or _no_points_message(tally))
+    if split.by_tags(row, tally):
+        return stage(job, import_id)
     return _finish(row, tally, error)
 
 

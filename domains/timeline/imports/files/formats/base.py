@@ -28,6 +28,9 @@ class Format(ABC):
     rank: ClassVar[int] = 0
     """Formats are tried in ascending order of rank: specific formats before general ones."""
 
+    has_tags: ClassVar[bool] = False
+    """Whether the points have the tags of their devices, which `Tally.tag_filter` selects."""
+
     @abstractmethod
     def recognises(self, head: bytes) -> bool:
         """Return whether a file that begins with these bytes has this format. `head` has up to HEAD

@@ -1,12 +1,19 @@
 """Google Takeout's Records.json: all positions that Google stored, up to 4 GB."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tailrace.domains.timeline.imports.files.formats.base import JsonFormat
 from tailrace.domains.timeline.imports.files.parsing import columns
-from tailrace.domains.timeline.imports.files.parsing.json_points import Collector, measures_in
+from tailrace.domains.timeline.imports.files.parsing.json_points import (
+    Collector,
+    measures_in,
+    points_of,
+)
+from tailrace.domains.timeline.imports.files.parsing.json_stream import Items, JsonStream
+from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.tally import Tally
 from tailrace.domains.timeline.imports.files.parsing.values import (
     epoch,
     iso_time,
@@ -15,6 +22,7 @@ from tailrace.domains.timeline.imports.files.parsing.values import (
 )
 from tailrace.domains.timeline.points.points import UNPARSABLE, Point
 
+LONGEST_TAG = 40
 _LIST = re.compile(rb'"locations"\s*:\s*\[')
 _TIMES: dict[str, Callable[[object], int]] = {"timestamp": iso_time, "timestampMs": epoch}
 """How times are read, by their keys. Older files have `timestampMs`, a number since 1970."""
@@ -49,8 +57,39 @@ def _read_at_once(records: list[Any], latest: int) -> list[Point]:
     return columns.points(numbers, lons, lats, latest, columns.measures_of(records, _MEASURES))
 
 
+def _tags(records: Sequence[Any]) -> list[str]:
+    """Return the tag of each record's device, or ""."""
+    tags = [record.get("deviceTag") if type(record) is dict else None for record in records]
+    try:
+        texts = {tag: _text(tag) for tag in set(tags)}
+    except TypeError:  # a list or an object is no tag
+        return list(map(_text, tags))
+    return [texts[tag] for tag in tags]
+
+
+def _text(tag: object) -> str:
+    return str(tag) if type(tag) in (int, str) and len(str(tag)) <= LONGEST_TAG else ""
+
+
+def _points(items: Items, tally: Tally) -> list[Point]:
+    """Return the points of the records with the tags that the tally wants."""
+    tags = _tags(items.values)
+    tally.count_tags(tags)
+    if all(map(tally.tag_filter.wants, set(tags))):
+        return points_of(items, tally, _read, _read_at_once)
+    wanted = [index for index, tag in enumerate(tags) if tally.tag_filter.wants(tag)]
+    try:
+        return _read_at_once([items.values[index] for index in wanted], tally.latest)
+    except columns.UNUSUAL:
+        collector = Collector(tally, items.place)
+        for collector.index in wanted:
+            _read(items.values[collector.index], collector)
+        return collector.points
+
+
 class Records(JsonFormat):
-    """`locations[]` with `latitudeE7` and `longitudeE7`."""
+    """`locations[]` with `latitudeE7` and `longitudeE7`, and `deviceTag`, a number that Google gave
+    to the device."""
 
     name = "google_records"
     label = "Google Takeout, Records.json"
@@ -58,7 +97,11 @@ class Records(JsonFormat):
         rb'"(?:latitudeE7|longitudeE7|timestampMs|deviceTag)"|"locations"\s*:\s*\[\s*\]'
     )
     lists = {"locations": _read}
-    at_once = {"locations": _read_at_once}
+    has_tags = True
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        for items in JsonStream(file).lists(self.lists):
+            yield _points(items, tally)
 
     def recognises(self, head: bytes) -> bool:
         return super().recognises(head) and bool(_LIST.search(head))

@@ -1,7 +1,7 @@
 """Count the accepted points of a file, and the rejected points with their reasons."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from tailrace.domains.timeline.imports.files.parsing.values import microseconds
 
 KEPT = 100
 """Maximum rejected points that are kept with their positions. All of them are counted."""
+MOST_TAGS = 100
 EXCERPT = 200
 """Maximum characters of a rejected point's text that are kept."""
 
@@ -32,6 +33,22 @@ class Rejected:
     """Byte in the unpacked file. The point begins there or later."""
 
 
+@dataclass(frozen=True)
+class TagFilter:
+    """Which points of a file are read, by the tag of their device; "" are points without a tag."""
+
+    only: str | None = None
+    without: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "TagFilter":
+        """Return the filter of `Import.tags`."""
+        return cls(stored.get("only"), frozenset(stored.get("without", ())))
+
+    def wants(self, tag: str) -> bool:
+        return tag not in self.without if self.only is None else tag == self.only
+
+
 @dataclass
 class Tally:
     """Counts of the points read so far, which the reader updates. They depend only on the file, so
@@ -51,6 +68,9 @@ class Tally:
     """Numbers of accepted points by the name of the format."""
     member: str = ""
     """The file of the archive that is being read."""
+    tag_filter: TagFilter = TagFilter()
+    tags: Counter[str] = field(default_factory=Counter)
+    """Numbers of points by the tag of their device, of all points of a format that has tags."""
 
     @classmethod
     def at(cls, now: datetime) -> "Tally":
@@ -62,6 +82,12 @@ class Tally:
     def read(self) -> int:
         """Number of points read so far, accepted or rejected."""
         return self.accepted + self.rejected.total()
+
+    def count_tags(self, tags: Iterable[str]) -> None:
+        """Count points by their tags. Only the first MOST_TAGS tags count; others are no tags."""
+        for tag, count in Counter(tags).items():
+            known = tag in self.tags or len(self.tags) < MOST_TAGS
+            self.tags[tag if known else ""] += count
 
     def reject(
         self,

@@ -1,0 +1,1 @@
+"""The devices of a user: rename, merge and delete them."""
