@@ -14,9 +14,11 @@ Where = tuple[datetime, float, float]
 Run = Callable[[], int]
 
 
-def imported(user: User, points: Sequence[Where], run_imports: Run) -> Import:
+def imported(
+    user: User, points: Sequence[Where], run_imports: Run, device: str = "default"
+) -> Import:
     """Let the user import these points, up to the end."""
-    row = upload(user, gpx(points))
+    row = upload(user, gpx(points), device)
     run_imports()
     decisions.promote_now(row.pk)
     run_imports()
@@ -32,11 +34,11 @@ def undone(row: Import, run_imports: Run) -> Import:
     return now(row)
 
 
-def phone_sends(user: User, points: Sequence[Where]) -> int:
+def phone_sends(user: User, points: Sequence[Where], device: str = "default") -> int:
     """Let the phone send these points; return how many are new to the timeline."""
     return store(
         user,
-        "default",
+        device,
         [
             (round(at.timestamp() * 1e6), round(lon * 1e7), round(lat * 1e7), *[None] * 4)
             for at, lat, lon in points
