@@ -61,7 +61,8 @@ def test_every_mixture_of_missing_values_is_stored_as_it_is() -> None:
         rows = cursor.fetchall()
     moment = datetime.fromtimestamp(1_700_000_000, UTC).replace(microsecond=123_456)
     assert [row[:4] for row in rows] == [(IMPORT, moment, -1_800_000_000, 900_000_000)] * 16
-    assert [row[4:] for row in rows] == [one[3:] for one in points]
+    assert [row[4:8] for row in rows] == [one[3:] for one in points]
+    assert [row[8] for row in rows] == [None, *range(1, 16)]
 
 
 def test_points_are_committed_with_their_count() -> None:
@@ -114,6 +115,26 @@ def test_a_run_that_begins_again_passes_over_what_is_staged() -> None:
     stage(IMPORT, batches(3, 3, 3), connection, on_commit=counts.append, skip=counts[-1])
     assert counts == [4, 9]
     assert stored() == list(range(9))
+
+
+def test_the_order_of_points_of_one_time_is_that_of_the_file_also_after_a_crash() -> None:
+    """Each batch has three points of one time, the last of which is also the next batch's."""
+    minutes = [[point(first) for first in (n, n, n + 1)] for n in range(4)]
+
+    def killed() -> Iterator[list[Point]]:
+        yield from minutes[:2]
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        stage(IMPORT, killed(), connection, on_commit=lambda staged: None, rows_per_commit=4)
+    stage(IMPORT, minutes, connection, on_commit=lambda staged: None, skip=staged_count(IMPORT))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT lon, file_order FROM {partition(IMPORT)} ORDER BY ctid")
+        rows = cursor.fetchall()
+    assert rows == [
+        (0, None), (0, 1), (1, None), (1, 2), (1, 3), (2, None), (2, 4), (2, 5), (3, None),
+        (3, 6), (3, 7), (4, None),
+    ]  # fmt: skip
 
 
 def test_the_count_and_the_points_are_committed_together_or_not_at_all() -> None:

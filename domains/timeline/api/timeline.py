@@ -53,13 +53,13 @@ def list_days(request: HttpRequest, query: Query[DaysQuery]) -> DaysOut:
 
 @router.get("/points", auth=READ, response=Page[PointOut], summary="Points of a day")
 def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOut]:
-    """In ascending order of time."""
+    """In ascending order of time. Points of a file with the same time are in its order."""
     within = _period(request, query.day, query.day, "day")
     points = Point.objects.visible_to(caller(request).user).between(within.start, within.end)
     offset = 0 if query.cursor is None else decode(query.cursor, int)[0]
     if not 0 <= offset < 10**7:
         raise wrong_parameter("cursor", "not a cursor of this list")
-    ordered = points.select_related("device").order_by("recorded_at", "device_id", "lon", "lat")
+    ordered = points.select_related("device").by_time()
     rows = list(ordered[offset : offset + query.limit + 1])
     more = len(rows) > query.limit
     shown = rows[: query.limit]

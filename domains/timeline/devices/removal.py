@@ -87,8 +87,8 @@ WITH chunk AS MATERIALIZED (
     ON {_KEY} = (%(into)s, c.recorded_at, c.lon, c.lat)
 ), added AS (
   INSERT INTO tailrace_timeline_point
-    (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
-  SELECT %(into)s, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course
+    (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course, file_order)
+  SELECT %(into)s, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course, file_order
   FROM chunk ORDER BY recorded_at, lon, lat
   ON CONFLICT DO NOTHING
 ), shared AS (

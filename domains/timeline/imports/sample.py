@@ -21,7 +21,7 @@ Row = tuple[datetime, int, int]
 # The partition has no index: this reads a random sample of its blocks.
 _STAGED = """
 SELECT recorded_at, lon, lat FROM {partition} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (7)
-ORDER BY recorded_at LIMIT %(limit)s
+ORDER BY recorded_at, file_order NULLS FIRST LIMIT %(limit)s
 """
 # In the timeline, this reads the first point in each of MOST equal time spans.
 _PROMOTED = f"""

@@ -11,7 +11,9 @@ that `on_commit` recorded.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from operator import lt
 
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,11 +29,12 @@ _EPOCH = 946_684_800_000_000
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 _START = struct.Struct(">hiqiqiiii").pack
-_BARE = struct.Struct(">hiqiqiiiiiiii").pack
-_WITH_ALTITUDE = struct.Struct(">hiqiqiiiiifiii").pack
-_WITH_ACCURACY = struct.Struct(">hiqiqiiiiiifii").pack
-_WITH_BOTH = struct.Struct(">hiqiqiiiiififii").pack
+_BARE = struct.Struct(">hiqiqiiiiiiiii").pack
+_WITH_ALTITUDE = struct.Struct(">hiqiqiiiiifiiii").pack
+_WITH_ACCURACY = struct.Struct(">hiqiqiiiiiifiii").pack
+_WITH_BOTH = struct.Struct(">hiqiqiiiiififiii").pack
 _REAL = struct.Struct(">if").pack
+_INTEGER = struct.Struct(">ii").pack
 _NULL = struct.pack(">i", -1)
 
 
@@ -85,6 +88,7 @@ def stage(
     lose only the points since the last commit.
     """
     staged, rows = skip, 0
+    order = FileOrder()
     packed: list[bytes] = []
 
     def commit() -> None:
@@ -97,9 +101,10 @@ def stage(
 
     try:
         for batch in batches:
+            numbers = order.numbers(batch)
             points = batch[skip:]
+            packed.append(pack(import_id, points, numbers[skip:]))
             skip -= len(batch) - len(points)
-            packed.append(pack(import_id, points))
             rows += len(points)
             staged += len(points)
             if rows >= rows_per_commit:
@@ -111,34 +116,83 @@ def stage(
     return staged
 
 
-def pack(import_id: int, points: list[Point]) -> bytes:
-    """Return the points as rows of PostgreSQL's binary COPY format."""
+class FileOrder:
+    """Numbers the points of a file whose time may be the time of a point before them, in ascending
+    order. Points that are later or earlier than all points before them get no number, so that most
+    files need none."""
+
+    def __init__(self) -> None:
+        self._newest, self._oldest = -(2**63), 2**63
+        self._count = 0
+
+    def numbers(self, points: Sequence[Point]) -> list[int | None]:
+        """Return the numbers of the next points of the file; [] if none of them has one."""
+        times = [point[0] for point in points]
+        if times and times[0] > self._newest and all(map(lt, times, islice(times, 1, None))):
+            self._newest, self._oldest = times[-1], min(self._oldest, times[0])
+            return []
+        return list(map(self._number, times))
+
+    def _number(self, time: int) -> int | None:
+        if time > self._newest or time < self._oldest:
+            self._newest, self._oldest = max(time, self._newest), min(time, self._oldest)
+            return None
+        self._count += 1
+        return self._count
+
+
+def pack(import_id: int, points: list[Point], numbers: Sequence[int | None] = ()) -> bytes:
+    """Return the points as rows of PostgreSQL's binary COPY format. `numbers` are their numbers by
+    FileOrder."""
     rows: list[bytes] = []
     add = rows.append
     for recorded_at, lon, lat, altitude, accuracy, speed, course in points:
         # A row is the number of columns, then size and value of each; the size -1 is NULL.
         moment = recorded_at - _EPOCH
         if speed is not None or course is not None:
-            add(_START(8, 8, import_id, 8, moment, 4, lon, 4, lat))
-            for value in (altitude, accuracy, speed, course):
-                add(_NULL if value is None else _REAL(4, value))
+            measures = (altitude, accuracy, speed, course)
+            row = _START(9, 8, import_id, 8, moment, 4, lon, 4, lat)
+            row += b"".join([_NULL if value is None else _REAL(4, value) for value in measures])
+            add(row + _NULL)
         elif altitude is None:
             if accuracy is None:
-                add(_BARE(8, 8, import_id, 8, moment, 4, lon, 4, lat, -1, -1, -1, -1))
+                add(_BARE(9, 8, import_id, 8, moment, 4, lon, 4, lat, -1, -1, -1, -1, -1))
             else:
                 add(
                     _WITH_ACCURACY(
-                        8, 8, import_id, 8, moment, 4, lon, 4, lat, -1, 4, accuracy, -1, -1
+                        9, 8, import_id, 8, moment, 4, lon, 4, lat, -1, 4, accuracy, -1, -1, -1
                     )
                 )
         elif accuracy is None:
-            add(_WITH_ALTITUDE(8, 8, import_id, 8, moment, 4, lon, 4, lat, 4, altitude, -1, -1, -1))
+            add(
+                _WITH_ALTITUDE(
+                    9, 8, import_id, 8, moment, 4, lon, 4, lat, 4, altitude, -1, -1, -1, -1
+                )
+            )
         else:
             add(
                 _WITH_BOTH(
-                    8, 8, import_id, 8, moment, 4, lon, 4, lat, 4, altitude, 4, accuracy, -1, -1
+                    9,
+                    8,
+                    import_id,
+                    8,
+                    moment,
+                    4,
+                    lon,
+                    4,
+                    lat,
+                    4,
+                    altitude,
+                    4,
+                    accuracy,
+                    -1,
+                    -1,
+                    -1,
                 )
             )
+    for index, number in enumerate(numbers):
+        if number is not None:
+            rows[index] = rows[index][: -len(_NULL)] + _INTEGER(4, number)
     return b"".join(rows)
 
 

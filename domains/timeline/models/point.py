@@ -3,6 +3,7 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Coalesce
 
 from tailrace.db.real_field import RealField
 from tailrace.domains.timeline.models.device import Device
@@ -27,6 +28,12 @@ class PointQuerySet(models.QuerySet["Point"]):
     def between(self, start: datetime, end: datetime) -> "PointQuerySet":
         """Points from `start`, included, to `end`, excluded."""
         return self.filter(recorded_at__gte=start, recorded_at__lt=end)
+
+    def by_time(self) -> "PointQuerySet":
+        """By time and device, those with the same time in the order of their file. `place` is
+        `file_order`, or 0."""
+        points = self.annotate(place=Coalesce("file_order", 0))
+        return points.order_by("recorded_at", "device_id", "place", "lon", "lat")
 
 
 class Point(models.Model):
@@ -59,6 +66,11 @@ class Point(models.Model):
     accuracy = RealField(null=True, blank=True, help_text="metres")
     speed = RealField(null=True, blank=True, help_text="metres per second")
     course = RealField(null=True, blank=True, help_text="degrees from north")
+    file_order = models.IntegerField(
+        null=True,
+        blank=True,
+        help_text="orders points of a file with the same time; empty: before the others",
+    )
 
     objects = PointQuerySet.as_manager()
 

@@ -54,7 +54,7 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
     zone = zone_of(request.user)
     within = _period(request, at, at)
     points = Point.objects.visible_to(request.user).between(within.start, within.end)
-    rows = points.order_by("recorded_at").values_list("recorded_at", "lat", "lon")[:MOST_READ]
+    rows = points.by_time().values_list("recorded_at", "lat", "lon")[:MOST_READ]
     stretches = stretches_of(request.user, list(rows), zone)
     days = days_of(request.user, within, zone)
     listed = stretches[:MOST_STRETCHES] if any(each.time_zone for each in stretches) else []
@@ -81,7 +81,7 @@ def day_track(request: PersonRequest, day: str) -> HttpResponse:
     lines = []
     for device in Device.objects.visible().filter(user=request.user):
         points = Point.objects.visible_to(request.user).filter(device=device)
-        rows = points.between(within.start, within.end).order_by("recorded_at")
+        rows = points.between(within.start, within.end).by_time()
         lines += segments(thinned(list(rows.values_list("recorded_at", "lon", "lat")[:MOST_READ])))
     return HttpResponse(json.dumps(lines, separators=(",", ":")), content_type="application/json")
 

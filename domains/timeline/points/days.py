@@ -75,7 +75,7 @@ def _newest_of(points: PointQuerySet) -> datetime | None:
 def in_order(points: PointQuerySet, chunk: int = 5000) -> Iterator[Point]:
     """Yield the points of one device by time. They are read in chunks without a long
     transaction."""
-    ordered = points.order_by("recorded_at", "lon", "lat")
+    ordered = points.by_time()
     rows = list(ordered[:chunk])
     while rows:
         yield from rows
@@ -83,5 +83,6 @@ def in_order(points: PointQuerySet, chunk: int = 5000) -> Iterator[Point]:
             return
         last = rows[-1]
         at = last.recorded_at
-        later = Q(recorded_at__gt=at) | Q(lon__gt=last.lon) | Q(lon=last.lon, lat__gt=last.lat)
+        later = Q(lon__gt=last.lon) | Q(lon=last.lon, lat__gt=last.lat)
+        later = Q(recorded_at__gt=at) | Q(place__gt=last.place) | Q(later, place=last.place)
         rows = list(ordered.filter(later, recorded_at__gte=at)[:chunk])

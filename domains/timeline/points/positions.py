@@ -34,12 +34,13 @@ _Point = tuple[datetime, int, int]
 
 _SIDE = f"""
   SELECT recorded_at, lon, lat FROM (
-    SELECT device_id, recorded_at, lon, lat, import_id, accuracy FROM tailrace_timeline_point
+    SELECT device_id, recorded_at, lon, lat, import_id, accuracy, coalesce(file_order, 0) AS place
+    FROM tailrace_timeline_point
     WHERE device_id = d.id AND recorded_at {{range}}
     ORDER BY recorded_at {{order}} LIMIT %(most)s
   ) p
   WHERE coalesce(accuracy, 0) <= %(accuracy)s AND NOT {HIDDEN}
-  ORDER BY recorded_at {{order}} LIMIT 1
+  ORDER BY recorded_at {{order}}, place {{order}} LIMIT 1
 """
 _AROUND_TIMES = f"""
 WITH d AS MATERIALIZED (

@@ -82,8 +82,9 @@ def _moved_points(row: Import) -> bool:
 # In this order, as a request of the device inserts points: else the two could wait for each other.
 _INSERT = """
 INSERT INTO tailrace_timeline_point
-  (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
-SELECT %(device)s, recorded_at, lon, lat, %(import_id)s, altitude, accuracy, speed, course
+  (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course, file_order)
+SELECT %(device)s, recorded_at, lon, lat, %(import_id)s, altitude, accuracy, speed, course,
+  file_order
 FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid
 ORDER BY recorded_at, lon, lat
 ON CONFLICT DO NOTHING
