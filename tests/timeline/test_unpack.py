@@ -1,5 +1,6 @@
 import gzip
 import zipfile
+import zlib
 from io import BytesIO
 
 import pytest
@@ -126,3 +127,81 @@ def test_an_archive_in_an_archive_is_passed_over() -> None:
     result = read(zipped(inner=zipped(track=GPX), track=GPX))
     assert len(result.points) == 3
     assert result.tally.skipped_members == ["inner"]
+
+
+POINT = b'<trkpt lat="%d.5" lon="2"><time>2024-03-01T08:14:00Z</time></trkpt>\n'
+TRACK = b"<gpx><trk><trkseg>%s</trkseg></trk></gpx>" % b"".join(
+    POINT % (n % 90) for n in range(5000)
+)
+ITEM = b'{"latitudeE7": %d, "longitudeE7": 2, "timestamp": "2024-03-01T08:14:00Z"}'
+HISTORY = b'{"locations": [%s]}' % b",\n".join(ITEM % n for n in range(5000))
+CHECKSUM, OTHER_DATA = "The checksum of the archive is wrong", "Other data follows the end"
+
+
+def changed(packed: bytes, position: int) -> bytes:
+    """Return the bytes with another value at the position, counted from the end if negative."""
+    position %= len(packed)
+    return packed[:position] + bytes([packed[position] ^ 0xFF]) + packed[position + 1 :]
+
+
+@pytest.mark.parametrize("content", [TRACK, HISTORY], ids=["gpx", "records"])
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda packed: packed + b"more", OTHER_DATA),
+        (lambda packed: packed + b"x" * 200_000, OTHER_DATA),
+        (lambda packed: packed + b"\x1f", OTHER_DATA),
+        (lambda packed: packed + bytes(1000) + b"more", OTHER_DATA),
+        (lambda packed: changed(packed, -8), CHECKSUM),
+        (lambda packed: changed(packed, -1), CHECKSUM),
+        (lambda packed: packed[:-4], "The archive ends in the middle"),
+        (lambda packed: packed[:-8], "The archive ends in the middle"),
+    ],
+)
+def test_all_points_of_a_gzip_file_with_a_damaged_end_are_read(
+    content: bytes, damage, sentence: str
+) -> None:
+    result = read(damage(gzip.compress(content)))
+    assert len(result.points) == 5000
+    assert isinstance(result.error, Malformed)
+    assert str(result.error).startswith(sentence)
+
+
+def test_zeros_behind_a_gzip_file_are_no_error() -> None:
+    for zeros in (1, 5000, 200_000):
+        result = read(gzip.compress(GPX) + bytes(zeros) + gzip.compress(b" ") + bytes(zeros))
+        assert (len(result.points), result.error) == (3, None)
+
+
+def test_the_parts_behind_a_wrong_checksum_are_read() -> None:
+    half = len(TRACK) // 2
+    first, second = gzip.compress(TRACK[:half]), gzip.compress(TRACK[half:])
+    result = read(changed(first, -8) + second)
+    assert len(result.points) == 5000
+    assert str(result.error).startswith(CHECKSUM)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_all_files_of_a_zip_archive_with_a_wrong_checksum_are_read(method: int) -> None:
+    packed = zipped(method, first=TRACK, second=HISTORY)
+    checksum = zlib.crc32(TRACK).to_bytes(4, "little")
+    assert packed.count(checksum) == 2, "before the file, and in the list of files"
+    result = read(packed.replace(checksum, b"none"))
+    assert len(result.points) == 10_000
+    assert str(result.error).startswith(CHECKSUM)
+    assert str(result.error).endswith("(in first)")
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zip"])
+def test_all_that_stands_before_damaged_data_is_read(kind: str) -> None:
+    packer = zlib.compressobj(wbits=31 if kind == "gzip" else -15)
+    packed = packer.compress(TRACK[:-30]) + packer.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 100
+    if kind == "zip":
+        archive = zipped(zipfile.ZIP_STORED, track=packed)
+        packed = archive.replace(b"PK\x03\x04\x14\0\0\0\0", b"PK\x03\x04\x14\0\0\0\x08")
+        packed = packed.replace(
+            b"PK\x01\x02\x14\x03\x14\0\0\0\0", b"PK\x01\x02\x14\x03\x14\0\0\0\x08"
+        )
+    result = read(packed)
+    assert str(result.error).startswith("The archive is damaged (")
+    assert len(result.points) == TRACK[:-30].count(b"</trkpt>")
