@@ -16,7 +16,12 @@ from tailrace.domains.timeline.imports.files.parsing.json_points import (
     part,
     parts,
 )
-from tailrace.domains.timeline.imports.files.parsing.values import decimal, e7, microseconds
+from tailrace.domains.timeline.imports.files.parsing.values import (
+    decimal,
+    e7,
+    microseconds,
+    plain_float,
+)
 from tailrace.domains.timeline.points.points import SECOND, UNPARSABLE
 
 MAX_POINTS = 1000
@@ -85,4 +90,4 @@ def _time(value: object) -> int:
 
 
 def _number(value: object) -> float:
-    return decimal(float(value) if isinstance(value, str) else value)
+    return decimal(plain_float(value) if isinstance(value, str) else value)

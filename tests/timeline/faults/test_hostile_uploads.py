@@ -19,7 +19,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tailrace.domains.timeline.models import Import
 from tests.subscriptions.sample_domain import person
-from tests.timeline.kit import files_in, now, send, staged_tables, stored
+from tests.timeline.kit import files_in, now, send, staged_tables, stored, upload
 from tests.web.program import Program
 from tests.web.visitor import Visitor
 
@@ -32,6 +32,7 @@ RECORD = f'{{"timestamp": "{TIME}", "latitudeE7": 525200000, "longitudeE7": 1340
 RECORDS = b'{"locations": [' + RECORD + b"]}"
 FORMATS = "GPX, GeoJSON, Google Takeout or Timeline and OwnTracks files can be imported."
 AGAIN = "Export or download the file again."
+CORRECT = "Correct this line in a text editor, or export the file again."
 SMALLER = "Export the data again in smaller files, or as GPX or GeoJSON."
 SECONDS = 5.0
 """Of the processor, for an import from its upload to its end."""
@@ -64,7 +65,7 @@ FAILED: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a gzip that is cut": (
         lambda: gzip.compress(GPX)[:20],
-        f"The archive ends in the middle (byte 0). {AGAIN}",
+        f"The archive ends in the middle (byte 9). {AGAIN}",
     ),
     "binary": (
         lambda: random.Random(1).randbytes(100_000),
@@ -126,7 +127,30 @@ PART: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "another file behind its end": (
         lambda: GPX + zipped(("a.gpx", GPX)),
-        f"The file ends in the middle (line 1, byte 114). {AGAIN}",
+        "This is not valid XML: something follows the end of the XML (line 1, byte 114)."
+        f" {CORRECT}",
+    ),
+    "an ampersand": (
+        lambda: GPX.replace(b"</trkseg>", b"\n</trkseg><name>Tom & Jerry</name>"),
+        f"This is not valid XML: “&” must be written as “&amp;” (line 2, byte 112). {CORRECT}",
+    ),
+    "a control character": (
+        lambda: GPX.replace(b"</trkseg>", b"\n\n</trkseg><name>\x01</name>"),
+        "This is not valid XML: the control character U+0001 is not allowed (line 3, byte 108)."
+        f" {CORRECT}",
+    ),
+    "a gzip with a wrong checksum": (
+        lambda: gzip.compress(GPX)[:-8] + b"checksum",
+        f"The checksum of the archive is wrong: its content may differ from the original. {AGAIN}",
+    ),
+    "a gzip with other data behind it": (
+        lambda: gzip.compress(GPX) + b"other data",
+        f"Other data follows the end of the archive. {AGAIN}",
+    ),
+    "millions of names": (
+        lambda: GPX.replace(b"</trkseg>", b"".join(b"<a%d/>" % n for n in range(2_000_000))),
+        "The elements and attributes have more than 2,000 different names, or very long ones"
+        " (line 1, byte ",
     ),
 }
 """Name → file, the message of an import with one point or two that needs a decision."""
@@ -208,6 +232,24 @@ def test_a_file_whose_beginning_is_good(
     assert (staged_tables(), stored(ann), files_in(import_folder)) == ([], [], [])
 
 
+@pytest.mark.parametrize("by", ["page", "API"])
+@pytest.mark.parametrize("name", ["an ampersand", "a gzip with a wrong checksum"])
+def test_what_stands_before_the_error_is_taken_if_the_person_says_so(
+    name: str, by: str, ann: User, run_imports: Callable[[], int]
+) -> None:
+    row = upload(ann, file_of(name))
+    run_imports()
+    if by == "page":
+        assert "Promote this part" in Visitor(ann).text(f"/timeline/imports/{row.pk}")
+        Visitor(ann).post(f"/timeline/imports/{row.pk}/promote")
+    else:
+        assert Program(ann).post(f"/imports/{row.pk}/promote").status_code == 200
+    run_imports()
+    row = now(row)
+    assert (row.state, row.inserted, len(stored(ann))) == ("completed", 1, 1)
+    assert PART[name][1] in row.error, "the reason stays in the history"
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_a_file_that_looks_dangerous_and_is_not(
     name: str, ann: User, imported: Callable, import_folder: Path
@@ -230,11 +272,12 @@ def test_an_empty_file_is_refused_at_once(ann: User, import_folder: Path) -> Non
 
 
 MEASURED = """
-import resource, sys
+import sys
 from tailrace.domains.timeline.imports.files.reading import read_points
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from tests.timeline.formats.reading import peak_megabytes
+before = peak_megabytes()
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
         try:
@@ -242,7 +285,7 @@ for path in sys.argv[1:]:
                 pass
         except FileError:
             pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000)
+print(peak_megabytes() - before)
 """
 
 

@@ -1,5 +1,7 @@
 """Read a file as an import does, and keep all that comes of it."""
 
+import re
+import resource
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -48,6 +50,15 @@ def read(file: bytes | str, limits: Limits | None = None) -> Result:
         error = raised
     assert tally.accepted == len(points)
     return Result(points, tally, error)
+
+
+def peak_megabytes() -> float:
+    """Return the most memory that this process had. `ru_maxrss` also has what its parent had."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
+    [kilobytes] = re.findall(r"VmHWM:\s*(\d+)", status.read_text())
+    return int(kilobytes) / 1000
 
 
 def at(text: str) -> int:

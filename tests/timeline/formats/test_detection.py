@@ -16,12 +16,17 @@ NAMES = {
     "geojson": "synthetic/points.geojson",
     "owntracks_rec": "synthetic/owntracks-2024-03.rec",
 }
+OTHERS = {
+    "geojson_lines": b'{"type": "Feature", "geometry": null}\n' * 2,
+    "owntracks_rec": b'{"_type": "location", "lat": 1}\n' * 2,
+    "owntracks_json": b'{"count": 1, "data": [{"_type": "location", "lat": 1}]}',
+}
 
 
 def test_each_format_has_a_file_that_only_it_recognises() -> None:
-    assert {one.name for one in all_formats()} == set(NAMES)
-    for name, path in NAMES.items():
-        head = (TRACKS / path).read_bytes()
+    assert {one.name for one in all_formats()} == {*NAMES, *OTHERS}
+    heads = [(name, (TRACKS / path).read_bytes()) for name, path in NAMES.items()]
+    for name, head in [*heads, *OTHERS.items()]:
         assert detect(head).name == name
         text = head.removeprefix(b"\xef\xbb\xbf")
         assert [one.name for one in all_formats() if one.recognises(text)] == [name]

@@ -90,3 +90,14 @@ def test_a_bad_feature_costs_one_of_three(bad: Any) -> None:
 def test_areas_are_no_points() -> None:
     area = {"type": "Polygon", "coordinates": [[[1, 2], [3, 4], [5, 6], [1, 2]]]}
     assert read(collection(feature(area, time=TIME))).tally.read == 0
+
+
+def test_one_feature_per_line() -> None:
+    line = json.dumps(point(2, 1, time=7)).encode().replace(b"7", b"%d")
+    lines = b"\n".join(line % (1_709_280_840 + n) for n in range(3000))
+    result = read(lines + b"\nbroken\n\n" + line % 1_709_290_000)
+    assert result.formats == ["geojson_lines"]
+    assert (len(result.points), result.error) == (3001, None)
+    [rejected] = result.tally.first_rejected
+    assert (rejected.line, rejected.reason) == (3001, "unparsable value")
+    assert "in the middle of a line (line 3,001, " in str(read(lines + b"\n" + line[:50]).error)

@@ -1,6 +1,10 @@
 import pytest
 
-from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
+from tailrace.domains.timeline.imports.files.parsing.file_errors import (
+    LimitExceeded,
+    Malformed,
+    NotXml,
+)
 from tests.timeline.formats.reading import at, read
 
 GPX = b'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>%s</trkseg></trk></gpx>'
@@ -131,7 +135,7 @@ def test_a_file_that_is_not_well_formed_gives_what_came_before_and_the_line() ->
     assert isinstance(result.error, Malformed)
     assert (result.error.line, result.error.message) == (
         31,
-        "This is not valid XML: mismatched tag",
+        "This is not valid XML: an end tag does not match its start tag",
     )
 
 
@@ -141,7 +145,7 @@ def test_the_same_points_whatever_the_pieces_are_that_the_file_is_read_in() -> N
 
 
 def test_any_number_of_other_elements_may_come_before_and_within_a_point() -> None:
-    others = "".join(f"<e{n}/>" for n in range(3000))
+    others = "".join(f"<e{n % 500}/>" for n in range(3000))
     point = f'<trkpt lat="1" lon="2">{others}<time>2024-03-01T08:14:00Z</time></trkpt>'
     assert len(read(track(others, point, POINT.format(1, 2))).points) == 2
 
@@ -153,3 +157,82 @@ def test_entities_are_refused() -> None:
     assert isinstance(result.error, LimitExceeded)
     assert "declares entities" in str(result.error)
     assert "line 1" in str(result.error)
+
+
+def test_a_time_in_extensions_is_not_the_time_of_the_point() -> None:
+    extensions = (
+        "<extensions><x:fix><time>2020-01-01T00:00:00Z</time><ele>9</ele></x:fix></extensions>"
+    )
+    time = "<ele>3</ele><time>2024-03-01T08:14:00Z</time>"
+    points = [
+        f'<trkpt lat="1" lon="2">{extensions}{time}</trkpt>',
+        f'<trkpt lat="1" lon="2">{time}{extensions}</trkpt>',
+        f'<trkpt lat="1" lon="2">{extensions}</trkpt>',
+    ]
+    result = read(track(*points * 1000))
+    assert set(result.points) == {
+        (at("2024-03-01T08:14:00Z"), 20_000_000, 10_000_000, 3.0, None, None, None)
+    }
+    assert (len(result.points), dict(result.tally.rejected)) == (2000, {"no time": 1000})
+
+
+def test_fields_behind_a_point_are_none_of_it() -> None:
+    file = track(POINT.format(1, 2)).replace(b"</trkseg>", b"</trkseg><x:speed>5</x:speed>")
+    assert read(file).points[0][3:] == (None,) * 4
+
+
+@pytest.mark.parametrize("before", ["\n", " \r\n\t", "\ufeff\n\n"])
+def test_white_space_before_the_declaration_is_passed_over(before: str) -> None:
+    text = track(POINT.format(1, 2), POINT.format("x", 2)).decode()
+    result = read(f'{before}<?xml version="1.0"?>{text}<!-- & -->&'.encode())
+    assert result.places == [(1.0, 2.0)]
+    lines = before.count("\n")
+    [rejected] = result.tally.first_rejected
+    assert (rejected.line, result.error and result.error.line) == (lines + 2, lines + 2)
+    assert rejected.offset is not None
+    assert f"{before}<?xml".encode()[rejected.offset :] == b""
+
+
+@pytest.mark.parametrize(
+    ("broken", "sentence"),
+    [
+        (b"Tom & Jerry", "This is not valid XML: “&” must be written as “&amp;”"),
+        (b"Tom &Jerry ", "This is not valid XML: “&” must be written as “&amp;”"),
+        (b"a\x01b", "This is not valid XML: the control character U+0001 is not allowed"),
+        (b"\xff", "This is not valid XML: the text is not in the encoding that the file claims"),
+        (b"&nbsp;", "This is not valid XML: the name after “&” is not known in XML"),
+        (b"&#1;", "This is not valid XML: the number after “&#” is no character"),
+        (b"<b>", "This is not valid XML: an end tag does not match its start tag"),
+        (b'<b c="" c=""/>', "This is not valid XML: an attribute occurs twice in a tag"),
+    ],
+)
+def test_what_is_wrong_with_xml_is_said_with_its_line(broken: bytes, sentence: str) -> None:
+    good = POINT.format(1, 2)
+    named = track(good, good, f"<name>{broken.decode('latin-1')}</name>", good)
+    result = read(named.replace(broken.decode("latin-1").encode(), broken))
+    assert len(result.points) == 2
+    assert isinstance(result.error, NotXml)
+    assert str(result.error).startswith(f"{sentence} (line 3, byte ")
+    assert result.error.with_advice().endswith(
+        "). Correct this line in a text editor, or export the file again."
+    )
+
+
+def test_what_follows_the_end_is_said_to_follow_it() -> None:
+    result = read(track(POINT.format(1, 2)) + b"\nmore")
+    assert "something follows the end of the XML (line 2, byte " in str(result.error)
+    assert len(result.points) == 1
+
+
+def test_digits_of_other_scripts_and_underscores_are_no_numbers() -> None:
+    good = POINT.format(1, 2)
+    for bad in ("1_0", "\u0661"):
+        result = read(track(good, POINT.format(bad, 2), f"{good}<!-- by expat -->"))
+        assert result.places == [(1.0, 2.0)] * 2
+        assert dict(result.tally.rejected) == {"unparsable value": 1}
+        altitude = good.replace("<time>", f"<ele>{bad}</ele><time>")
+        assert [point[3] for point in read(track(good, altitude)).points] == [None, None]
+
+
+def test_an_exponent_is_read() -> None:
+    assert read(track(POINT.format("-2e-7", "1.5E1"))).places == [(-2e-7, 15.0)]

@@ -95,12 +95,12 @@ def test_it_is_refused_with_the_place_and_what_came_before(name: str) -> None:
 
 
 MEASURED = """
-import resource, sys
+import sys
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
-from tests.timeline.formats.reading import LATEST
+from tests.timeline.formats.reading import LATEST, peak_megabytes
 from tests.timeline.formats.test_hostile import Endless, HOSTILE, format_of
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_megabytes()
 for name in sys.argv[1:]:
     head, piece, _ = HOSTILE[name]
     try:
@@ -108,7 +108,7 @@ for name in sys.argv[1:]:
             pass
     except FileError:
         pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000)
+print(peak_megabytes() - before)
 """
 
 

@@ -2,14 +2,17 @@
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tailrace.domains.timeline.imports.files.parsing import held_lists, json_stream
 from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
+from tailrace.domains.timeline.imports.files.parsing.held_lists import MOST_VALUES
 from tests.timeline.formats.reading import read
 
+DOCS = Path(__file__).parents[3] / "docs" / "domains" / "timeline.md"
 COUNT = 5000
 LIMIT = 100_000
 TIMES = [1_735_689_600_000 + n * 1000 for n in range(COUNT)]
@@ -133,3 +136,12 @@ def test_an_area_or_a_point_may_be_long_too() -> None:
     point["properties"] = {"time": TIMES[0], "heart": [9] * LIMIT}
     assert read(collection(point, point)).places == [(2.0, 1.0)] * 2
     assert read(collection(line([positions()], "Polygon"))).tally.read == 0
+
+
+def test_a_line_of_more_points_than_the_docs_say_is_refused_before_it_is_read() -> None:
+    """Points that pack well, so that the number of them decides."""
+    points = b",".join([b"[1,2,3,1709280840]"] * (MOST_VALUES + 1))
+    result = read(collection(line(["points"])).replace(b'"points"', points))
+    assert isinstance(result.error, LimitExceeded)
+    assert "the limit is 1,500,000): split it up (line 1, byte " in str(result.error)
+    assert "more than 1,500,000 points" in DOCS.read_text()

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded, Malformed
@@ -58,3 +60,41 @@ def test_a_line_that_never_ends_is_refused() -> None:
     assert len(result.points) == 1
     assert isinstance(result.error, LimitExceeded)
     assert result.error.line == 2
+
+
+MESSAGES = [
+    {"_type": "location", "lat": 1, "lon": 2, "tst": 1709318408, "acc": 10, "vel": 36, "tid": "an"},
+    {"_type": "lwt", "tst": 1709318409},
+    {"_type": "location", "lat": 3.5, "lon": 4, "isotst": "2024-03-01T18:40:10Z"},
+]
+PLACES, TIMES = [(1.0, 2.0), (3.5, 4.0)], [at("2024-03-01T18:40:08Z"), at("2024-03-01T18:40:10Z")]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"count": 3, "data": MESSAGES, "status": 200},
+        {"count": 3, "locations": MESSAGES},
+        MESSAGES,
+    ],
+    ids=["API", "ocat", "a list"],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_json_of_the_recorder(whole: object, indent: int | None) -> None:
+    result = read(json.dumps(whole, indent=indent).encode())
+    assert result.formats == ["owntracks_json"]
+    assert (result.places, result.times, result.error) == (PLACES, TIMES, None)
+    assert result.points[0][4:6] == (10, pytest.approx(10))
+    simple = read(json.dumps({"data": MESSAGES[:1] * 3000}).encode())
+    assert len(simple.points) == 3000
+
+
+def test_one_message_per_line() -> None:
+    lines = "\n".join(json.dumps(message) for message in MESSAGES)
+    for text in (lines, f"{lines}\n", lines.replace("\n", "\r\n\r\n")):
+        result = read(text.encode())
+        assert result.formats == ["owntracks_rec"]
+        assert result.places == PLACES
+    many = "\n".join([json.dumps(MESSAGES[0])] * 3000)
+    assert len(read(many.encode()).points) == 3000
+    assert len(read(json.dumps(MESSAGES[0]).encode()).points) == 1

@@ -170,3 +170,20 @@ class Trickle:
 
     def read(self, size: int) -> bytes:
         return self._content.read(min(size, 1000))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_and_positions_are_bytes_of_the_file(encoding: str) -> None:
+    record = {"latitudeE7": 1, "longitudeE7": 2, "timestamp": "2024-03-01T08:14:00Z", "x": "Zürich"}
+    text = json.dumps({"locations": [*[record] * 3000, {"é": 1}, record]}, ensure_ascii=False)
+    file = text.encode(encoding)
+    result = read(file)
+    assert (len(result.points), result.error) == (3001, None)
+    [rejected] = result.tally.first_rejected
+    assert (
+        file[rejected.offset :].decode("utf-16-be" if encoding[-2:] == "be" else "utf-16-le")[:6]
+        == '{"é": '
+    )
+    cut = read(file[:-5])
+    assert "The file ends in the middle" in str(cut.error)
+    assert len(cut.points) == 3000

@@ -8,6 +8,7 @@ Memory use does not depend on the file's size. Errors in the file raise `FileErr
 were yielded before are valid.
 """
 
+import codecs
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -16,8 +17,16 @@ from typing import BinaryIO
 
 from tailrace.domains.timeline.imports.files import formats
 from tailrace.domains.timeline.imports.files.formats.base import HEAD, Format
-from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError, UnknownFormat
-from tailrace.domains.timeline.imports.files.parsing.readable import Readable, Rewound
+from tailrace.domains.timeline.imports.files.parsing.file_errors import (
+    FileError,
+    LimitExceeded,
+    UnknownFormat,
+)
+from tailrace.domains.timeline.imports.files.parsing.readable import (
+    Readable,
+    Rewound,
+    utf_16_of,
+)
 from tailrace.domains.timeline.imports.files.parsing.tally import KEPT, Tally
 from tailrace.domains.timeline.imports.files.parsing.unpack import (
     GZIP,
@@ -28,6 +37,8 @@ from tailrace.domains.timeline.imports.files.parsing.unpack import (
 )
 from tailrace.domains.timeline.points.points import Point
 from tailrace.environment.discovery import subclasses
+
+_OUT_OF_MEMORY = "Reading the file takes more memory than an import may use"
 
 
 @cache
@@ -51,7 +62,9 @@ def detect(head: bytes) -> Format:
 
     Raises UnknownFormat with a message that names other kinds of files, such as a web page.
     """
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if utf_16 := utf_16_of(head):
+        head = head.decode(utf_16, "ignore").encode()
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     for file_format in all_formats():
         if file_format.recognises(text):
             return file_format
@@ -82,6 +95,8 @@ def read_points(
         except FileError as error:
             error.member = member.name
             raise
+        except MemoryError as error:
+            raise LimitExceeded(_OUT_OF_MEMORY, member=member.name) from error
     if not recognised:
         raise UnknownFormat(
             "No file in this archive is a location history that we can read. Nested archives are"

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 
 from tailrace.db.query import database_now, query
 from tailrace.domains.timeline.imports import cleanup, quotas, staging
+from tailrace.domains.timeline.imports.files.memory import limited_memory
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.tally import TagFilter, Tally, counts_text
 from tailrace.domains.timeline.imports.files.reading import read_points
@@ -89,10 +90,11 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
         points = _first_points(read_points(file, tally), most, tally)
         batches = _with_progress(job, points, file, row.size)
         try:
-            staging.stage(
-                row.pk, batches, connection,
-                on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
-            )  # fmt: skip
+            with limited_memory():
+                staging.stage(
+                    row.pk, batches, connection,
+                    on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
+                )  # fmt: skip
         except _TooManyPoints:
             return (
                 "The file has more points than may be imported:"

@@ -1,11 +1,16 @@
 """GeoJSON with a time for each point. No standard defines it: all common conventions are tried."""
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from tailrace.domains.timeline.imports.files.formats.base import BATCH, JsonFormat
+from tailrace.domains.timeline.imports.files.formats.base import (
+    BATCH,
+    Format,
+    JsonFormat,
+)
 from tailrace.domains.timeline.imports.files.parsing import columns
 from tailrace.domains.timeline.imports.files.parsing.file_errors import FileError
 from tailrace.domains.timeline.imports.files.parsing.held_lists import HeldLists
@@ -17,11 +22,14 @@ from tailrace.domains.timeline.imports.files.parsing.json_points import (
     points_of,
 )
 from tailrace.domains.timeline.imports.files.parsing.json_stream import Fields, JsonStream, Long
+from tailrace.domains.timeline.imports.files.parsing.lines import Lines, first_object
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
 from tailrace.domains.timeline.imports.files.parsing.tally import Tally
-from tailrace.domains.timeline.points.points import NO_COORDINATES, Point
+from tailrace.domains.timeline.points.points import NO_COORDINATES, UNPARSABLE, Point
 
-_TIMES = ("timestamp", "time", "datetime", "date", "when", "time_long", "recorded_at")
+_TIMES = (
+    "timestamp", "time", "datetime", "date", "when", "time_long", "recorded_at", "isotst", "tst",
+)  # fmt: skip
 _MEASURES = {
     **dict.fromkeys(("altitude", "ele", "elevation", "alt"), "altitude"),
     **dict.fromkeys(("accuracy", "horizontal_accuracy", "acc"), "accuracy"),
@@ -32,6 +40,8 @@ _TIMES_OF_LINES = (
     "properties.coordTimes",
     "properties.coordinateProperties.times",
     "properties.times",
+    "properties.time",
+    "properties.timestamp",
 )
 _FIELDS = Fields(
     lists=("geometry.coordinates", *_TIMES_OF_LINES),
@@ -49,6 +59,9 @@ class GeoJson(JsonFormat):
     label = "GeoJSON"
     rank = 10
     marks = re.compile(rb'"type"\s*:\s*"(?:FeatureCollection|Feature)"|"geometry"\s*:\s*\{')
+
+    def recognises(self, head: bytes) -> bool:
+        return super().recognises(head) and not _is_lines(head)
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
         root: dict[str, Any] = dict.fromkeys((*_FIELDS.members, "type"))
@@ -69,6 +82,42 @@ class GeoJson(JsonFormat):
             yield from _long_feature(Long(root, {"record": 1}), "", held_lists, tally)
         if error is not None:
             raise error
+
+
+class GeoJsonLines(Format):
+    """One feature of GeoJSON per line."""
+
+    name = "geojson_lines"
+    label = "GeoJSON, one feature per line"
+
+    def recognises(self, head: bytes) -> bool:
+        return _is_lines(head)
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        lines = Lines(file, json.loads)
+        while not lines.ended:
+            error = lines.read()
+            collector = Collector(tally, lines.place)
+            for collector.index, line in enumerate(lines.lines):
+                if line.strip():
+                    _read_feature_of_line(line, collector)
+            yield collector.points
+            if error is not None:
+                raise error
+
+
+def _is_lines(head: bytes) -> bool:
+    followed = head.partition(b"\n")[2].lstrip().startswith(b"{")
+    return followed and first_object(head).get("type") == "Feature"
+
+
+def _read_feature_of_line(line: bytes, collector: Collector) -> None:
+    try:
+        feature = json.loads(line)
+    except (ValueError, RecursionError):
+        collector.reject(UNPARSABLE, line[:200].decode("utf-8", "replace"))
+    else:
+        _read_feature(feature, collector)
 
 
 def _long_feature(

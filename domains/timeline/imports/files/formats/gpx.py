@@ -4,8 +4,10 @@ Elements are recognised by their local names, so missing and undeclared namespac
 Points of tracks and routes are read. Waypoints are ignored, because they are not a history.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
+from itertools import chain
 from xml.parsers import expat
 
 from tailrace.domains.timeline.imports.files.formats.base import BATCH, Format
@@ -14,6 +16,7 @@ from tailrace.domains.timeline.imports.files.parsing.file_errors import (
     FileError,
     LimitExceeded,
     Malformed,
+    NotXml,
 )
 from tailrace.domains.timeline.imports.files.parsing.gpx_text import GpxText, points_of_values
 from tailrace.domains.timeline.imports.files.parsing.readable import Readable
@@ -22,6 +25,7 @@ from tailrace.domains.timeline.imports.files.parsing.values import (
     Measures,
     checked_measures,
     e7,
+    is_plain,
     iso_time,
     why_unreadable,
 )
@@ -32,13 +36,29 @@ MAX_DEPTH = 100
 MAX_TOKEN = 1_000_000
 """Maximum bytes of one tag, comment or text."""
 _HEAD = re.compile(rb"<(?:[\w.-]+:)?gpx[\s>]")
-_UTF16_HEADS = (b"\xff\xfe<\x00", b"\xfe\xff\x00<")
 _POINTS = {"trkpt", "rtept"}
 _FIELDS = {"ele", "time", "speed", "course", "accuracy"}
-_MAX_NAMES = 1_000
+_OF_POINT = {"ele", "time"}
+"""Fields that must be directly within the point. In its extensions they have other meanings."""
+MAX_NAMES = 2_000
+MAX_NAMES_LENGTH = 100_000
+"""Maximum number of different names of elements and attributes, and of their characters together.
+Expat keeps each name until the end of the file. Files have a few dozen names."""
 _END = b"</trkpt>"
-_CUT = (3, 4, 5, 6, 20)
+_CUT = (3, 5, 6, 20)
 """Error codes of expat for a file that ends too early: no element, within a token, …"""
+_INVALID_TOKEN, _OUT_OF_MEMORY = 4, 1
+_AFTER_ROOT = 9
+_ERRORS = {
+    7: "an end tag does not match its start tag",
+    8: "an attribute occurs twice in a tag",
+    _AFTER_ROOT: "something follows the end of the XML",
+    11: "the name after “&” is not known in XML",
+    14: "the number after “&#” is no character",
+}
+"""What is wrong, by expat's error code, where expat's own text helps nobody."""
+_AFTER_END = re.compile(rb"</(?:[\w.-]+:)?gpx[ \t\r\n]*>[^<]*\Z")
+_AMPERSAND = re.compile(rb"&[#\w]{0,40}\Z")
 
 
 class Gpx(Format):
@@ -49,8 +69,6 @@ class Gpx(Format):
     label = "GPX track"
 
     def recognises(self, head: bytes) -> bool:
-        if head.startswith(_UTF16_HEADS):
-            head = head.replace(b"\0", b"")
         return _HEAD.search(head) is not None
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
@@ -58,7 +76,12 @@ class Gpx(Format):
         ended = False
         while not ended:
             try:
-                ended = parser.feed(file.read(CHUNK))
+                try:
+                    piece = file.read(CHUNK)
+                except FileError:
+                    parser.feed_rest()
+                    raise
+                ended = parser.feed(piece)
             except FileError:
                 yield parser.points
                 raise
@@ -95,6 +118,8 @@ class _Parser:
         self._expat.buffer_text = True
         self._expat.CharacterDataHandler = self._text.append
         self._expat.EntityDeclHandler = self._refuse_entity
+        self._expat.AttlistDeclHandler = self._refuse_attributes
+        self._known_names = 0
         self._handle_elements()
 
     def feed(self, piece: bytes) -> bool:
@@ -104,6 +129,8 @@ class _Parser:
         reads it, three times as fast as expat. That text bypasses expat, whose state does not
         change by whole elements.
         """
+        if not self._fed and not self._passed:
+            piece = self._without_space(piece)
         data = self._rest + piece
         end = data.rfind(_END) + len(_END) if piece else len(data)
         if end < len(_END):
@@ -119,6 +146,25 @@ class _Parser:
             self._passed += len(whole)
             self._passed_lines += whole.count(b"\n")
         return not piece
+
+    def feed_rest(self) -> None:
+        """Parse the bytes after the last point of the previous piece, because the next piece cannot
+        be read."""
+        rest, self._rest = self._rest, b""
+        self._lines += self._piece.count(b"\n")
+        self._piece = rest
+        self._parse(rest, False)
+
+    def _without_space(self, piece: bytes) -> bytes:
+        """Return the first piece of a file without the white space before the XML declaration,
+        which some programs write though XML does not allow it."""
+        text = piece.removeprefix(codecs.BOM_UTF8)
+        stripped = text.lstrip(b" \t\r\n")
+        if len(stripped) == len(text):
+            return piece
+        self._passed = len(piece) - len(stripped)
+        self._lines = self._passed_lines = piece[: self._passed].count(b"\n")
+        return stripped
 
     def _plain_points(self, text: bytes) -> list[Point] | None:
         """Return the points of a text that contains only plain points; otherwise None."""
@@ -140,17 +186,30 @@ class _Parser:
             last = self._elements[-1][2] if self._elements else 0
             self._after_point = last + len(_END) == self._fed
             self._convert()
+        self._check_names()
         if self._fed - self._expat.CurrentByteIndex > MAX_TOKEN:
             raise self._error("A tag or comment is longer than 1 MB")
         if sum(map(len, self._text)) > MAX_TOKEN:
             raise self._error("A text is longer than 1 MB")
 
+    def _check_names(self) -> None:
+        """Raise LimitExceeded if the file has too many different names."""
+        names = self._expat.intern
+        if len(names) == self._known_names:
+            return
+        self._known_names = len(names)
+        if len(names) > MAX_NAMES or sum(map(len, names)) > MAX_NAMES_LENGTH:
+            raise self._error(
+                f"The elements and attributes have more than {MAX_NAMES:,} different names, or very"
+                " long ones"
+            )
+
     def _handle_elements(self) -> None:
         """Set expat's handlers. They are called four times per point, so they use local variables,
         which are faster than attributes."""
-        depth = 0
+        depth = depth_of_point = 0
         attributes: dict[str, str] = {}
-        fields: dict[str, str] = {}
+        fields = outside_points = dict.fromkeys(_FIELDS, "")
         add_element = self._elements.append
         text, clear_text = self._text, self._text.clear
         names: dict[str, str | None] = dict.fromkeys(_POINTS, "")
@@ -159,26 +218,29 @@ class _Parser:
         parser = self._expat
 
         def start(name: str, attributes_of_element: dict[str, str]) -> None:
-            nonlocal depth, attributes, fields
+            nonlocal depth, depth_of_point, attributes, fields
             depth += 1
             clear_text()
             if depth > MAX_DEPTH:
                 raise self._error("The elements are nested too deep")
             if name not in names:
-                _add_name(names, name)
+                local = name.rpartition(":")[2]
+                names[name] = "" if local in _POINTS else local if local in _FIELDS else None
             if names[name] == "":
                 attributes = attributes_of_element
                 fields = {}
+                depth_of_point = depth
 
         def end(name: str) -> None:
-            nonlocal depth
+            nonlocal depth, fields
             depth -= 1
-            field = names.get(name)
+            field = names[name]
             if field:
-                if field not in fields:
+                if field not in fields and (depth == depth_of_point or field not in _OF_POINT):
                     fields[field] = text[0] if len(text) == 1 else "".join(text)
             elif field is not None:
                 add_element((attributes, fields, parser.CurrentByteIndex))
+                fields = outside_points
             clear_text()
 
         self._expat.StartElementHandler = start
@@ -206,6 +268,8 @@ class _Parser:
             reason = fault(recorded_at, lon, lat, self._tally.latest)
         if reason is None:
             self.points.append((recorded_at, lon, lat, *_measures(fields)))
+        elif not self._tally.keeps_more:
+            self._tally.reject(reason, "")
         else:
             values = list((attributes | fields).items())[:10]
             text = " ".join(f"{name}={value.strip()}" for name, value in values)
@@ -219,15 +283,40 @@ class _Parser:
     def _refuse_entity(self, *_: object) -> None:
         raise self._error("The file declares entities, which is not allowed")
 
+    def _refuse_attributes(self, *_: object) -> None:
+        raise self._error("The file declares attributes, which is not allowed")
+
     def _malformed(self, error: expat.ExpatError) -> FileError:
-        message = expat.ErrorString(error.code)
-        cut = error.code in _CUT
-        text = "The file ends in the middle" if cut else f"This is not valid XML: {message}"
-        return Malformed(
-            text,
+        if error.code == _OUT_OF_MEMORY:
+            raise MemoryError
+        kind = Malformed if error.code in _CUT else NotXml
+        return kind(
+            self._what_is_wrong(error.code),
             line=error.lineno + self._passed_lines,
             offset=self._expat.ErrorByteIndex + self._passed,
         )
+
+    def _what_is_wrong(self, code: int) -> str:
+        if code in _CUT:
+            return "The file ends in the middle"
+        what = _ERRORS.get(code) or expat.ErrorString(code)
+        if code == _INVALID_TOKEN:
+            what = self._invalid_token() or what
+        return f"This is not valid XML: {what}"
+
+    def _invalid_token(self) -> str:
+        """Return what is wrong with the text at the error, or "" if it is nothing common."""
+        position = self._expat.ErrorByteIndex - (self._fed - len(self._piece))
+        if position < 0:  # the token began in an earlier piece
+            return ""
+        if _AFTER_END.search(self._piece, 0, position):
+            return _ERRORS[_AFTER_ROOT]
+        if _AMPERSAND.search(self._piece[max(0, position - 50) : position]):
+            return "“&” must be written as “&amp;”"
+        character = self._piece[position : position + 1]
+        if character < b" ":
+            return f"the control character U+{character.hex().zfill(4).upper()} is not allowed"
+        return "the text is not in the encoding that the file claims" if character > b"~" else ""
 
     def _error(self, message: str) -> FileError:
         return LimitExceeded(
@@ -239,9 +328,13 @@ class _Parser:
 
 def _points_of_elements(elements: list[_Element], latest: int) -> list[Point]:
     """Return the points of the elements. Raises one of UNUSUAL if one of them is not simple."""
+    lats = [attributes["lat"] for attributes, _, _ in elements]
+    lons = [attributes["lon"] for attributes, _, _ in elements]
+    if not is_plain("".join(chain(lats, lons))):
+        raise ValueError("not all coordinates are plain numbers")
     points = points_of_values(
-        [attributes["lat"] for attributes, _, _ in elements],
-        [attributes["lon"] for attributes, _, _ in elements],
+        lats,
+        lons,
         [fields.get("ele", "") for _, fields, _ in elements],
         [fields["time"] for _, fields, _ in elements],
         latest,
@@ -256,13 +349,3 @@ def _points_of_elements(elements: list[_Element], latest: int) -> list[Point]:
 
 def _measures(fields: dict[str, str]) -> Measures:
     return checked_measures({**fields, "altitude": fields.get("ele")})
-
-
-def _add_name(names: dict[str, str | None], name: str) -> None:
-    """Add an element's name. The number of names is limited, so that a file with countless names
-    cannot use up the memory."""
-    if len(names) > _MAX_NAMES:
-        for unwanted in [known for known, field in names.items() if field is None]:
-            del names[unwanted]
-    local = name.rpartition(":")[2]
-    names[name] = "" if local in _POINTS else local if local in _FIELDS else None

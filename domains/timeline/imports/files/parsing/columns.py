@@ -13,6 +13,7 @@ from typing import Any
 from tailrace.domains.timeline.imports.files.parsing.values import (
     LIMITS,
     any_time,
+    is_plain,
     iso_times,
     measure,
 )
@@ -82,8 +83,15 @@ def any_times(values: Sequence[Any]) -> list[int]:
 
 
 def degrees(values: Iterable[str | float]) -> list[int]:
-    """`e7` of each value. The values are numbers, or strings of numbers."""
+    """`e7` of each value. The values are numbers, or strings of numbers that `is_plain` accepts."""
     return list(map(round, map(mul, map(float, values), repeat(1e7))))
+
+
+def plain_floats(texts: Sequence[str]) -> list[float]:
+    """`plain_float` of each text."""
+    if not is_plain("".join(texts)):
+        raise ValueError("not all texts are plain numbers")
+    return list(map(float, texts))
 
 
 def lat_lons(texts: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -103,7 +111,7 @@ def _measures(name: str, values: Sequence[Any]) -> Sequence[float | None]:
     types = {*map(type, values)}
     if types == {str}:
         try:
-            values = list(map(float, values))
+            values = plain_floats(values)
         except ValueError:
             return [measure(name, value) for value in values]
         types = {float}

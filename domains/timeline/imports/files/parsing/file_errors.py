@@ -63,6 +63,12 @@ class Malformed(FileError):
     advice = "Export or download the file again."
 
 
+class NotXml(Malformed):
+    """The file breaks a rule of XML at a place that its owner can find and correct."""
+
+    advice = "Correct this line in a text editor, or export the file again."
+
+
 class LimitExceeded(FileError):
     """The file exceeds a limit of size, depth or length, or declares XML entities. It may be an
     attack, or no location history."""

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +11,8 @@ from pydantic_core import from_json, to_json
 from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExceeded
 from tailrace.domains.timeline.imports.files.parsing.json_stream import Items
 
+MOST_VALUES = 1_500_000
+"""Maximum values of a list: positions of a line, or their times."""
 MOST_BYTES = 40_000_000
 """Maximum compressed bytes. A point of a line, its position and time, takes 20 to 25 bytes."""
 
@@ -20,6 +22,7 @@ class HeldLists:
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[bytes]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
         self._bytes = 0
 
     def add(self, items: Items) -> None:
@@ -28,8 +31,9 @@ class HeldLists:
             return
         packed = zlib.compress(_encoded(items.values), 1)
         self._bytes += len(packed)
-        if self._bytes > MOST_BYTES:
-            message = "A line has too many points (the limit is about 1,500,000): split it up"
+        self._counts[items.key] += sum(map(_count, items.values))
+        if self._counts[items.key] > MOST_VALUES or self._bytes > MOST_BYTES:
+            message = f"A line has too many points (the limit is {MOST_VALUES:,}): split it up"
             raise LimitExceeded(message, **items.stream.place(items.starts[0]))
         self._pieces[items.key].append(packed)
 
@@ -41,7 +45,14 @@ class HeldLists:
 
     def clear(self) -> None:
         self._pieces.clear()
+        self._counts.clear()
         self._bytes = 0
+
+
+def _count(value: Any) -> int:
+    """Return the number of positions of a part of a line of several parts; 1 for other values."""
+    is_line = isinstance(value, list) and value and isinstance(value[0], list)
+    return len(value) if is_line else 1
 
 
 def _encoded(values: list[Any]) -> bytes:

@@ -62,7 +62,8 @@ class Collector:
             self.add_at(at, checked_measures(measures))
 
     def reject(self, reason: str, value: object) -> None:
-        self.tally.reject(reason, value, **self.places(self.index))
+        place = self.places(self.index) if self.tally.keeps_more else {}
+        self.tally.reject(reason, value, **place)
 
     def add_at(self, at: tuple[int, int, int], measures: Measures, item: object = None) -> None:
         """Add a point with this time, longitude and latitude unless they are out of range."""

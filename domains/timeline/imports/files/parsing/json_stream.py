@@ -5,6 +5,7 @@ The decoder bounds the nesting (RecursionError). Each item has its position in t
 """
 
 import codecs
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +17,7 @@ from tailrace.domains.timeline.imports.files.parsing.file_errors import (
     LimitExceeded,
     Malformed,
 )
-from tailrace.domains.timeline.imports.files.parsing.readable import Readable
+from tailrace.domains.timeline.imports.files.parsing.readable import Readable, utf_16_of
 from tailrace.domains.timeline.imports.files.parsing.whole_items import WholeItems
 
 CHUNK = 65_536
@@ -82,7 +83,8 @@ class JsonStream:
     def __init__(self, file: Readable) -> None:
         self.text = ""
         self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._encoding, self._errors = "utf-8", "surrogateescape"
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._position = 0
         self._line = 1
         self._offset = 0
@@ -123,7 +125,7 @@ class JsonStream:
     def place(self, position: int) -> dict[str, Any]:
         """Return the line (from 1) and byte offset in the file for a position in `text`."""
         before = self.text[:position]
-        offset = self._offset + len(before.encode("utf-8", "surrogateescape"))
+        offset = self._offset + self._size(before)
         return {"line": self._line + before.count("\n"), "offset": offset}
 
     def _object(self, path: str, keys: Collection[str], members: dict[str, Any]) -> Iterator[Items]:
@@ -138,7 +140,7 @@ class JsonStream:
             self._next_of(":")
             self._skip_space()
             first = self.text[self._position : self._position + 1]
-            if first == "[" and key not in members:
+            if first == "[" and (key in keys or key not in members):
                 self._position += 1
                 for items in self._list(key):
                     if key in keys:
@@ -173,8 +175,19 @@ class JsonStream:
                 ended = self._next_of(",]") == "]"
                 self._skip_space()
             elif not ended:
-                self._read_more()
+                try:
+                    self._read_more()
+                except FileError:
+                    yield self._rest_of_text(key, number)
+                    raise
                 self._skip_space()
+
+    def _rest_of_text(self, key: str, number: int) -> Items:
+        """Return the complete items that are left in `text` because one by one they are slow."""
+        items = Items(key, [], [], number, self)
+        with contextlib.suppress(FileError):
+            self._each_item_in_text(items)
+        return items
 
     def _has_long_object(self) -> bool:
         is_long = len(self.text) - self._position > ITEM_LIMIT
@@ -313,10 +326,22 @@ class JsonStream:
         piece = self._read(max(CHUNK, min(len(rest), ITEM_LIMIT - len(rest))))
         before = self.text[: self._position]
         self._line += before.count("\n")
-        self._offset += len(before.encode("utf-8", "surrogateescape"))
-        self.text = rest + self._decoder.decode(piece, final=not piece)
+        self._offset += self._size(before)
+        self.text = rest + self._decoded(piece)
         self._position = 0
         self._ended = not piece
+
+    def _decoded(self, piece: bytes) -> str:
+        if self._decoder is None:
+            if utf_16 := utf_16_of(piece):
+                self._encoding, self._errors = utf_16, "replace"
+            self._decoder = codecs.getincrementaldecoder(self._encoding)(self._errors)
+        # Half a character of UTF-16 at the end is left out: the file was cut there.
+        return self._decoder.decode(piece, final=not piece and self._encoding == "utf-8")
+
+    def _size(self, text: str) -> int:
+        """Return the number of bytes of the text in the file."""
+        return len(text.encode(self._encoding, self._errors))
 
     def _read(self, size: int) -> bytes:
         """Read `size` bytes, or less at the end of the file. A FileError of the stream is raised by

@@ -1,6 +1,18 @@
 """The interface of files and streams from which formats read."""
 
+import codecs
 from typing import Protocol
+
+_UTF_16 = {
+    **dict.fromkeys((codecs.BOM_UTF16_LE, b"{\0", b"[\0", b"<\0"), "utf-16-le"),
+    **dict.fromkeys((codecs.BOM_UTF16_BE, b"\0{", b"\0[", b"\0<"), "utf-16-be"),
+}
+"""Encodings by the first two bytes of a file of JSON or XML."""
+
+
+def utf_16_of(head: bytes) -> str:
+    """Return the codec of a file that begins so if it is UTF-16, otherwise ""."""
+    return _UTF_16.get(head[:2], "")
 
 
 class Readable(Protocol):

@@ -89,6 +89,11 @@ class Tally:
             known = tag in self.tags or len(self.tags) < MOST_TAGS
             self.tags[tag if known else ""] += count
 
+    @property
+    def keeps_more(self) -> bool:
+        """Whether a further rejected point is kept. If not, its position need not be computed."""
+        return len(self.first_rejected) < KEPT
+
     def reject(
         self,
         reason: str,
@@ -100,7 +105,7 @@ class Tally:
     ) -> None:
         """Count a rejected point, and keep it if it is among the first `KEPT`."""
         self.rejected[reason] += 1
-        if len(self.first_rejected) < KEPT:
+        if self.keeps_more:
             text = _excerpt(value)
             self.first_rejected.append(Rejected(reason, text, self.member, line, record, offset))
 

@@ -29,9 +29,16 @@ Measures = tuple[float | None, float | None, float | None, float | None]
 """Altitude, accuracy, speed and course."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-_LAT_LON = re.compile(
-    r"\s*(?:geo:)?\s*(-?\d{1,3}(?:\.\d{1,20})?)[\s°Â]*,\s*(-?\d{1,3}(?:\.\d{1,20})?)[\s°Â]*(?:,|$)"
+_DEGREES = r"(-?\d{1,3}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,2})?)[\s°Â\udcb0\udcc2]*"
+"""Degrees. The sign ° may be in another encoding: then its bytes are single surrogates."""
+_LAT_LON = re.compile(rf"\s*(?:geo:)?\s*{_DEGREES},\s*{_DEGREES}(?:,|$)", re.ASCII)
+_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII)
+_RARE_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](?:(24):00(?::00(?:[.,]0+)?)?|(\d\d:\d\d):60([.,]\d+)?)"
+    r"(\s*(?:Z|[-+][\d:]+)?)",
+    re.ASCII,
 )
+"""A time at the end of a day (24:00), or in a leap second (:60)."""
 
 
 class _Minutes(dict[str, int]):
@@ -39,7 +46,7 @@ class _Minutes(dict[str, int]):
     points share their minute with others. Raises ValueError for an invalid minute."""
 
     def __missing__(self, minute: str) -> int:
-        if len(minute) != 17 or minute[16] != ":":
+        if len(minute) != 17 or minute[16] != ":" or minute[11:13] == "24":
             raise ValueError("not a minute")
         if len(self) >= 10_000:
             self.clear()
@@ -54,11 +61,30 @@ _MILLISECONDS = {f"{millisecond:03d}Z": millisecond * 1000 for millisecond in ra
 
 
 def iso_time(text: object) -> int:
-    """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC."""
+    """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC. A leap
+    second is the second after it."""
     if not isinstance(text, str):
         raise ValueError("not a string")
-    moment = datetime.fromisoformat(text.strip())
+    stripped = text.strip()
+    if stripped.endswith("z"):
+        stripped = f"{stripped[:-1]}Z"
+    rare = _RARE_TIME.fullmatch(stripped)
+    if rare is not None:
+        return _rare_time(*rare.groups())
+    moment = datetime.fromisoformat(stripped)
     return microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _rare_time(day: str, midnight: str | None, minute: str, fraction: str | None, zone: str) -> int:
+    """Return the time `24:00`, which begins the next day, or a leap second, which is the last
+    second of a month in UTC."""
+    if midnight:
+        return iso_time(f"{day}T00:00{zone}") + 86_400 * SECOND
+    time = iso_time(f"{day}T{minute}:59{fraction or ''}{zone}") + SECOND
+    following = EPOCH + time * MICROSECOND
+    if (following.day, following.hour, following.minute, following.second) != (1, 0, 0, 0):
+        raise ValueError("not the last second of a month")
+    return time
 
 
 def microseconds(moment: datetime) -> int:
@@ -104,8 +130,8 @@ def epoch(value: object) -> int:
 
 
 def any_time(value: object) -> int:
-    """`epoch` of a number or a string of digits; `iso_time` of any other string."""
-    if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
+    """`epoch` of a number or a string of a number; `iso_time` of any other string."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return iso_time(value)
     return epoch(value)
 
@@ -113,7 +139,7 @@ def any_time(value: object) -> int:
 def decimal(value: object) -> float:
     """Return a finite number from a number or a string, which may have a decimal comma."""
     if isinstance(value, str):
-        number = float(value.replace(",", ".", 1) if "." not in value else value)
+        number = plain_float(value.replace(",", ".", 1) if "." not in value else value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -124,6 +150,20 @@ def decimal(value: object) -> float:
     if not isfinite(number):
         raise ValueError("not finite")
     return number
+
+
+def is_plain(text: str) -> bool:
+    """Return whether `float` reads the text, or rejects it, as file formats do. It also accepts
+    digits of other scripts and `1_0`."""
+    return text.isascii() and "_" not in text
+
+
+def plain_float(text: str) -> float:
+    """Return the number that the text is. Raises ValueError, also if `is_plain` rejects it."""
+    text = text.strip()
+    if not is_plain(text):
+        raise ValueError("not a number")
+    return float(text)
 
 
 def e7(degrees: object) -> int:
@@ -157,7 +197,7 @@ def measure(name: str, value: object) -> float | None:
         return None
     if type(value) is not float and type(value) is not int:
         try:
-            value = float(value) if type(value) is str else decimal(value)
+            value = plain_float(value) if type(value) is str else decimal(value)
         except ValueError:
             return None
     low, high = LIMITS[name]
