@@ -72,6 +72,9 @@ class Point(models.Model):
         help_text="orders points of a file with the same time; empty: before the others",
     )
 
+    place: int
+    """Of `by_time`."""
+
     objects = PointQuerySet.as_manager()
 
     def __str__(self) -> str:

@@ -129,7 +129,7 @@ def _move_chunk(row: Import, start: int, end: int) -> None:
         # A crash loses the points together with their cursor, and the last transaction, which is
         # synchronous, makes all chunks durable.
         execute("SET LOCAL synchronous_commit = off")
-        if not lock_for_chunk(row.device_id, "KEY SHARE"):
+        if not lock_for_chunk(row.device_id or 0, "KEY SHARE"):
             raise Skip("the device was deleted")
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
         if locked.promoted_blocks != start:

@@ -44,11 +44,12 @@ def undo(job: ClaimedJob, import_id: int) -> dict[str, int]:
 def _remove_chunk(row: Import) -> bool:
     """Remove the import from up to CHUNK points: first as a further source, then as the first.
     Return whether there may be more; otherwise the import's state is now undone."""
+    device = row.device_id or 0
     with transaction.atomic():
-        lock_for_chunk(row.device_id, "UPDATE")
+        lock_for_chunk(device, "UPDATE")
         locked = runs.lock_run(row.pk, row.run, State.UNDOING)
         start = locked.undo_cursor or locked.first_at or BEGINNING
-        span = Span(row.device_id, row.pk, start, locked.last_at or database_now())
+        span = Span(device, row.pk, start, locked.last_at or database_now())
         more = _remove_further(locked, span) if locked.shared > 0 else _remove_first(locked, span)
         locked.save()
     row.removed, row.inserted = locked.removed, locked.inserted
