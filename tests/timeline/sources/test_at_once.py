@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
 
 import pytest
 from django.db import connections, transaction
@@ -19,6 +19,7 @@ from tests.timeline.kit import expected, gpx, now, numbers, rescued, stored, tra
 from tests.timeline.sources.kit import Run, imported, phone_sends, seen
 
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
+T = TypeVar("T")
 POINTS = track(400)
 FEW, MANY = 3, 12
 moments = pytest.mark.parametrize("moments", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
@@ -83,35 +84,53 @@ def test_an_undo_at_any_moment_of_another_promotion_leaves_the_points_of_that_im
         assert numbers(second) == (800, 0, 0)
 
 
+def in_a_session(pool: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
+    """Do the work in a thread, with a connection of its own."""
+
+    def call() -> T:
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    return pool.submit(call)
+
+
 def test_a_promotion_and_the_phone_do_not_wait_for_each_other(run_imports: Run) -> None:
     """The file has the points in another order than the phone sends them."""
     ann, points = person("ann"), track(10)
     row = upload(ann, gpx(points[::-1]))
     run_imports()
     decisions.promote_now(row.pk)
-
-    def alone(work: Callable[[], Any]) -> Callable[[], Any]:
-        def call() -> Any:
-            try:
-                return work()
-            finally:
-                connections.close_all()
-
-        return call
-
     with ThreadPoolExecutor(2) as pool:
         with transaction.atomic():  # both meet this point halfway
             at, lat, lon = points[5]
             Point.objects.create(
                 device_id=row.device_id, recorded_at=at, lat=round(lat * 1e7), lon=round(lon * 1e7)
             )
-            phone: Future[int] = pool.submit(alone(lambda: phone_sends(ann, points)))
+            promotion = in_a_session(pool, lambda: drain("timeline.promote"))
             wait_until(lambda: sessions_that_wait() == 1)
-            promotion = pool.submit(alone(lambda: drain("timeline.promote")))
+            phone = in_a_session(pool, lambda: phone_sends(ann, points))
             wait_until(lambda: sessions_that_wait() == 2)
             transaction.set_rollback(True)
-        assert phone.result() == 10
-        promotion.result()
+        assert promotion.result()
+        phone.result()
     run_imports()
     assert Job.objects.get(handler="timeline.promote").attempt == 1
-    assert (now(row).state, numbers(row)) == ("completed", (0, 10, 0))
+    assert (now(row).state, seen(ann)) == ("completed", expected(points))
+
+
+def test_an_undo_deletes_no_point_that_the_phone_sends_meanwhile(run_imports: Run) -> None:
+    row = undoing("ann", run_imports)
+    sent = POINTS[1:4]
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():  # the undo has read the sources, and waits for this point
+            points = Point.objects.filter(device=row.device_id).order_by("recorded_at")
+            assert points.select_for_update().first()
+            undo = in_a_session(pool, lambda: drain("timeline.undo"))
+            wait_until(lambda: sessions_that_wait() == 1)
+            phone = in_a_session(pool, lambda: phone_sends(row.user, sent))
+            wait_until(lambda: sessions_that_wait() == 2 or phone.done())
+        assert undo.result()
+        assert phone.result() == 3
+    assert stored(row.user) == seen(row.user) == expected(sent)
