@@ -68,8 +68,9 @@ def in_another_order(feature: dict[str, Any]) -> dict[str, Any]:
         line(positions(None, 1_735_689_600)),
         line([*positions()[:-2], None, ["x", "y"]], coordTimes=TIMES),
         line([[place] for place in positions()], "MultiLineString", times=[[at] for at in TIMES]),
+        line(positions(), "MultiPoint", time=TIMES),
     ],
-    ids=["line", "points", "fourth coordinate", "bad positions", "many lines"],
+    ids=["line", "points", "fourth coordinate", "bad positions", "many lines", "columns"],
 )
 def test_a_long_feature_is_read_as_short_ones_are(feature: dict[str, Any]) -> None:
     points, rejected = points_of(feature)
