@@ -82,7 +82,7 @@ def in_order(points: PointQuerySet, chunk: int = 5000) -> Iterator[Point]:
         if len(rows) < chunk:
             return
         last = rows[-1]
-        at = last.recorded_at
+        at, place = last.recorded_at, last.file_order or 0
         later = Q(lon__gt=last.lon) | Q(lon=last.lon, lat__gt=last.lat)
-        later = Q(recorded_at__gt=at) | Q(place__gt=last.place) | Q(later, place=last.place)
+        later = Q(recorded_at__gt=at) | Q(place__gt=place) | Q(later, place=place)
         rows = list(ordered.filter(later, recorded_at__gte=at)[:chunk])
