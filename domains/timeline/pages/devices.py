@@ -43,8 +43,8 @@ def devices(request: PersonRequest) -> HttpResponse:
 def device(request: PersonRequest, id: int) -> HttpResponse:
     """GET: show the forms. POST: rename the device."""
     row = _own_device(request, id)
-    form = NameForm(request.POST or None, initial={"name": row.name})
-    if request.method == "POST" and form.is_valid():
+    form = NameForm(request.POST if request.method == "POST" else None, initial={"name": row.name})
+    if form.is_valid():
         try:
             with errors_in(form, device="name"):
                 decisions.rename(request.user, id, form.cleaned_data["name"])

@@ -45,6 +45,8 @@ DECISIONS = {
         "The import was cancelled. None of its points are in your timeline.",
     ),
 }
+ONE = "one"
+"""The choice to import all points for one device."""
 SHOWN_REJECTED = 20
 MOST_DAYS = 60
 COUNT_COST = 5
@@ -64,11 +66,15 @@ class UploadForm(PageForm, forms.Form):
         label="Device",
         help_text="The device that recorded the points, if you have several devices.",
     )
-    one_device = forms.BooleanField(
+    split = forms.ChoiceField(
         required=False,
-        label="All points belong to one device",
-        help_text="Otherwise, if the file tells several devices apart, as Google's Records.json"
-        " does, each becomes a device of its own.",
+        label="If the file tells several devices apart, as Google's Records.json does",
+        choices=[
+            ("", "each becomes a device of its own"),
+            (ONE, "all points belong to one device"),
+        ],
+        widget=forms.RadioSelect,
+        initial="",
     )
 
 
@@ -89,7 +95,7 @@ def imports(request: PersonRequest) -> HttpResponse:
         with errors_in(form):
             row = receive(
                 request.user, file, file.size, file.name, form.cleaned_data["device"],
-                one_device=form.cleaned_data["one_device"],
+                one_device=form.cleaned_data["split"] == ONE,
             )  # fmt: skip
             return redirect("timeline:import", row.pk)
     return _show(request, form, status=422)

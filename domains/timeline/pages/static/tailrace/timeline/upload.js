@@ -27,7 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
     running = button.disabled = true;
     const body = new FormData();
     body.append("device", form.querySelector("[name=device]").value);
-    body.append("one_device", String(form.querySelector("[name=one_device]").checked));
+    body.append("one_device", String(form.querySelector("[name=split]:checked").value === "one"));
     body.append("file", file);
     const request = new XMLHttpRequest();
     request.open("POST", address);
