@@ -38,6 +38,11 @@ def test_it_passes_its_checks(host: Host) -> None:
     assert (done.returncode, done.stdout) == (0, "No changes detected\n"), done.stderr
 
 
+def test_it_can_ask_what_can_move_before_a_task_has_our_class(host: Host) -> None:
+    done = host.manage("tailrace", "adopt", "--no-workers")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
 def test_its_worker_serves_its_tasks_and_what_it_owes(host: Host) -> None:
     empty_broker()
     worker = host.start_worker("-c", "2", "-n", "all@%h")
