@@ -7,7 +7,7 @@ from celery.exceptions import ChordError
 from celery.utils.functional import maybe_list
 
 from tailrace.jobs.frameworks.celery_tasks import running
-from tailrace.jobs.frameworks.celery_tasks.message.encoding import to_json
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import value_from_json
 from tailrace.jobs.frameworks.celery_tasks.publishing.scope import CHORD_ERROR
 from tailrace.jobs.frameworks.celery_tasks.results import job_states
 from tailrace.jobs.frameworks.celery_tasks.task import LeavingTask, Task
@@ -42,7 +42,7 @@ def call_errbacks_of_chord(body: dict[str, Any]) -> None:
     call = running.current.get()
     assert call is not None  # noqa: S101
     app = call.task.app
-    called = _called_by_nested_chords(call.job.id)
+    called = _called_by_nested_chords(app, call.job.id)
     errbacks = maybe_list(body["options"].get("link_error")) or []
     body["options"]["link_error"] = [each for each in errbacks if _key(each) not in called]
     try:
@@ -51,16 +51,16 @@ def call_errbacks_of_chord(body: dict[str, Any]) -> None:
         app.backend.chord_error_from_stack(maybe_signature(body, app=app), error)
 
 
-def _called_by_nested_chords(job: int) -> list[Any]:
+def _called_by_nested_chords(app: Any, job: int) -> list[Any]:
     """Return the error callbacks of chords in the header: `link_error` of a chord adds its callback
     to them, too, and each is called once."""
     bodies = [each for each in job_states.of_parents(job) if each.is_chord_body]
     return [
         _key(errback)
         for body in bodies
-        for errback in body.payload.get("embed", {}).get("errbacks") or []
+        for errback in value_from_json(app, body.payload.get("embed", {})).get("errbacks") or []
     ]
 
 
 def _key(errback: Any) -> Any:
-    return to_json([errback[name] for name in ("task", "args", "kwargs")])
+    return errback["task"], list(errback["args"]), dict(errback["kwargs"])

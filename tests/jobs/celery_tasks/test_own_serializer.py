@@ -3,14 +3,16 @@
 import base64
 import hmac
 import json
+import pickle
 from ast import literal_eval
 from collections.abc import Iterator
 
 import pytest
-from celery import chain, current_app, group
+from celery import chain, chord, current_app, group
 from kombu.serialization import register, unregister
 
 from tailrace.jobs.frameworks.celery_tasks.checks import check_celery_tasks
+from tailrace.jobs.frameworks.celery_tasks.message.encoding import NotJson
 from tailrace.jobs.models import Job
 from tests.sandbox import durable
 
@@ -33,13 +35,31 @@ def decode(text: str) -> object:
     return literal_eval(plain)
 
 
+PICKLE = "signed-pickle"
+"""Another, which also carries signatures."""
+
+
+def encode_pickle(value: object) -> bytes:
+    data = pickle.dumps(value)
+    return hmac.digest(KEY, data, "sha256") + data
+
+
+def decode_pickle(signed: bytes) -> object:
+    signature, data = signed[:32], signed[32:]
+    if not hmac.compare_digest(hmac.digest(KEY, data, "sha256"), signature):
+        raise ValueError("a wrong signature")
+    return pickle.loads(data)  # noqa: S301
+
+
 @pytest.fixture(autouse=True)
 def registered(configured) -> Iterator[None]:
     register(NAME, encode, decode, content_type=CONTENT_TYPE, content_encoding="utf-8")
-    configured(accept_content=["json", NAME])
+    register(PICKLE, encode_pickle, decode_pickle, "application/x-signed-pickle", "binary")
+    configured(accept_content=["json", NAME, PICKLE])
     opened.clear()
     yield
     unregister(NAME)
+    unregister(PICKLE)
 
 
 def test_the_task_gets_what_was_passed(run_jobs, do) -> None:
@@ -77,6 +97,75 @@ def test_results_of_other_tasks_are_passed_beside_them(run_jobs) -> None:
     summed = (group(add.s(n, n) for n in (1, 2)) | total.s().set(serializer=NAME)).delay()
     run_jobs()
     assert (result.get(timeout=1), summed.get(timeout=1)) == (6, 6)
+
+
+def test_callbacks_of_an_error_have_theirs(run_jobs, do) -> None:
+    calls = []
+    do(lambda self, *args: calls.append(args))
+    errback = durable.scripted.si({1, 2}, {3: (4, 5)}).set(serializer=PICKLE)
+    durable.fail.apply_async(serializer=PICKLE, link_error=[errback])
+    run_jobs()
+    assert calls == [({1, 2}, {3: (4, 5)})]
+
+
+def test_so_have_callbacks_of_an_error_in_a_chord_within_a_chord(run_jobs, do) -> None:
+    calls = []
+    do(*[lambda self, *args: calls.append(args)] * 5)
+    fail, add, errback = (
+        each.set(serializer=PICKLE)
+        for each in (
+            durable.fail.si(), durable.add.si(1, 2), durable.scripted.si({1, 2}, {3: (4, 5)})
+        )
+    )  # fmt: skip
+    outer = chord([chord([fail], add), add.clone()], add.clone())
+    outer.link_error(errback)
+    outer.delay()
+    run_jobs()
+    assert calls == [({1, 2}, {3: (4, 5)})]
+
+
+def test_a_callback_whose_arguments_are_not_json_is_refused_at_the_call() -> None:
+    with pytest.raises(NotJson, match=r"durable\.scripted: argument 1 \(of type builtins\.set\)"):
+        durable.add.apply_async((1, 2), link_error=[durable.scripted.si({1, 2})])
+    assert not Job.objects.exists()
+
+
+RESULTS = ({1, 2}, (1, 2), {3: 4}, [{"at": b"x"}, 1j])
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_result_that_json_does_not_keep_is_as_the_task_returned_it(
+    run_jobs, do, configured, result
+) -> None:
+    configured(result_serializer=NAME)
+    do(lambda self: result, lambda self, passed: [passed])
+    last = chain(durable.scripted.s(), durable.scripted.s()).delay()
+    run_jobs()
+    opened.clear()
+    assert str(result) not in str(list(Job.objects.values_list("result", flat=True)))
+    assert opened == []
+    assert (last.parent.get(timeout=1), last.get(timeout=1)) == (result, [result])
+
+
+def test_other_results_stay_json(run_jobs, configured) -> None:
+    configured(result_serializer=NAME)
+    result = durable.identity.delay({"pages": [1, 2]})
+    run_jobs()
+    assert (Job.objects.get().result, result.get(timeout=1)) == ({"pages": [1, 2]},) * 2
+
+
+def test_so_is_the_state_that_a_task_stores(run_jobs, do, configured) -> None:
+    configured(result_serializer=NAME)
+    seen = []
+
+    def store(self):
+        self.update_state(state="HALF", meta={"pages": {1, 2}})
+        seen.append(self.AsyncResult(self.request.id).info)
+
+    do(store)
+    durable.scripted.delay()
+    run_jobs()
+    assert seen == [{"pages": {1, 2}}]
 
 
 def test_what_cannot_be_decoded_fails_at_once_and_shows_no_content(run_jobs, caplog) -> None:

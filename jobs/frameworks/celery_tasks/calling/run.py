@@ -26,7 +26,7 @@ from tailrace.jobs.frameworks.celery_tasks.calling import events
 from tailrace.jobs.frameworks.celery_tasks.calling.limits import Limits, Terminated
 from tailrace.jobs.frameworks.celery_tasks.calling.revoked import watched
 from tailrace.jobs.frameworks.celery_tasks.message.encoding import from_json
-from tailrace.jobs.frameworks.celery_tasks.message.opaque import decoded
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import decoded, value_from_json
 from tailrace.jobs.frameworks.celery_tasks.message.payload import TaskPayload
 from tailrace.jobs.frameworks.celery_tasks.message.placeholders import filled_in, is_placeholder
 from tailrace.jobs.frameworks.celery_tasks.publishing import insert
@@ -80,13 +80,9 @@ def _request(call: Call) -> dict[str, Any]:
     """Return the request, as Celery's worker makes it of a message."""
     payload, task, job = call.payload, call.task, call.job
     outer = getattr(get_current_task(), "request", None)
-    own = payload.opaque
-    plain = [payload.args, payload.kwargs] if own is None else [[], {}]
-    headers, embed, args, kwargs = from_json([payload.headers, payload.embed, *plain])
-    if own is not None:
-        args, kwargs = _decoded(task.app, own, payload.args)
+    headers, (args, kwargs, embed) = from_json(payload.headers), _decoded(task.app, payload)
     if any(map(is_placeholder, args)):
-        args = filled_in(args, _results_of_parents(job))
+        args = filled_in(args, _results_of_parents(task.app, job))
     return {
         "retries": 0, "timelimit": [None, None], "lang": "py",
         **headers,
@@ -109,9 +105,14 @@ def _request(call: Call) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _decoded(app: Any, own: dict[str, str], args: Any) -> tuple[list[Any], dict[str, Any]]:
+def _decoded(app: Any, payload: TaskPayload) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return the arguments, and the callbacks and the like."""
+    own = payload.opaque
+    if own is None:
+        args, kwargs, embed = from_json([payload.args, payload.kwargs, payload.embed])
+        return args, kwargs, embed
     try:
-        return decoded(app, own, args)
+        return *decoded(app, own, payload.args), value_from_json(app, payload.embed)
     except Exception as error:  # of the project's own decoder
         name = f"{type(error).__module__}.{type(error).__qualname__}"
         text = f"its arguments cannot be decoded as {own['type']}: {name}"
@@ -262,7 +263,7 @@ ORDER BY edge.position, p.id
 """
 
 
-def _results_of_parents(job: ClaimedJob) -> dict[str, Any]:
+def _results_of_parents(app: Any, job: ClaimedJob) -> dict[str, Any]:
     """Return the results of the tasks that this job waited for, by their ids, in the order of the
     flow. A task that was replaced has the result of its replacement."""
     results: dict[str, Any] = {}
@@ -270,9 +271,8 @@ def _results_of_parents(job: ClaimedJob) -> dict[str, Any]:
         rows = connections.with_reconnect(lambda: query(_PARENTS, job=job.id))
     for id, result, meta in rows:
         if result is None and meta is not None:
-            results[id] = from_json(json.loads(meta)["result"])
-        else:
-            results[id] = None if result is None else from_json(json.loads(result))
+            result = json.dumps(json.loads(meta)["result"])
+        results[id] = None if result is None else value_from_json(app, json.loads(result))
     return results
 
 

@@ -7,6 +7,9 @@ from kombu.utils import json as kombu_json
 
 from tailrace.events.publishing.validation import clean
 
+NOT_JSON = (TypeError, ValueError, RecursionError)
+"""What `to_json` raises."""
+
 
 class NotJson(TypeError):
     """An argument of a task is not JSON."""
@@ -32,12 +35,12 @@ def arguments_to_json(task: str, args: Any, kwargs: Any) -> tuple[list[Any], dic
     try:
         args_of, kwargs_of = to_json([list(args or ()), dict(kwargs or {})])
         return args_of, kwargs_of
-    except (TypeError, ValueError, RecursionError):
+    except NOT_JSON:
         named = [*enumerate(args or (), 1), *(kwargs or {}).items()]
         for name, value in named:
             try:
                 to_json(value)
-            except (TypeError, ValueError, RecursionError) as error:
+            except NOT_JSON as error:
                 shown = f"{name}" if isinstance(name, int) else f"{name!r}"
                 kind = f"{type(value).__module__}.{type(value).__qualname__}"
                 raise NotJson(

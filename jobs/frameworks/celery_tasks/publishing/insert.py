@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from celery.utils.functional import maybe_list
+
 from tailrace.db import connections, locks
 from tailrace.db.query import execute, prepared, query
 from tailrace.db.sql.arrays import number_array, text_array
@@ -15,8 +17,9 @@ from tailrace.jobs.enqueue import due_jobs
 from tailrace.jobs.flows import MAX_JOBS, FlowJob, NewFlow, RunningFlow
 from tailrace.jobs.flows.graph import Graph
 from tailrace.jobs.frameworks.celery_tasks import handlers, running
-from tailrace.jobs.frameworks.celery_tasks.message.encoding import to_json
+from tailrace.jobs.frameworks.celery_tasks.message.encoding import NOT_JSON, arguments_to_json
 from tailrace.jobs.frameworks.celery_tasks.message.message import Collected, Message
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import serializer_of, value_to_json
 from tailrace.jobs.frameworks.celery_tasks.message.payload import TaskPayload
 from tailrace.jobs.handler import ClaimedJob
 
@@ -43,6 +46,8 @@ _KNOWN = """
 SELECT task_id FROM tailrace_jobs_celerytask WHERE task_id = ANY(%(ids)s::text[])
 """
 BATCH = 5_000
+_SIGNATURES = ("errbacks", "callbacks", "chain")
+"""What a message embeds as lists of signatures."""
 
 
 def insert(collected: Sequence[Collected], name: Callable[[], str]) -> None:
@@ -217,7 +222,16 @@ def payload_of(job: Collected) -> TaskPayload:
 
 
 def embed_of(message: Message) -> dict[str, Any]:
-    embed: dict[str, Any] = to_json({key: each for key, each in message.embed.items() if each})
+    serializer = serializer_of(message.opaque)
+    given = {key: each for key, each in message.embed.items() if each}
+    try:
+        embed: dict[str, Any] = value_to_json(message.task.app, serializer, given)
+    except NOT_JSON:
+        for signature in (
+            each for name in _SIGNATURES for each in maybe_list(given.get(name)) or []
+        ):
+            arguments_to_json(signature["task"], signature["args"], signature["kwargs"])
+        raise
     return embed
 
 

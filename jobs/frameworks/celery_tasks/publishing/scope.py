@@ -24,6 +24,7 @@ from celery.utils.functional import maybe_list
 
 from tailrace.jobs.frameworks.celery_tasks.durable import is_durable, without_empty
 from tailrace.jobs.frameworks.celery_tasks.message.message import Collected, Message
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import serializer_of
 from tailrace.jobs.frameworks.celery_tasks.message.placeholders import ChordResults, ParentResult
 from tailrace.jobs.frameworks.celery_tasks.publishing import insert
 
@@ -135,9 +136,11 @@ class Scope:
             # If the chord itself never began, Celery calls no error callbacks of its body.
             self._parents, self._after_failure_of = chord.parents, chord.parts
             try:
+                last = chord.parts[-1].message
                 self.app.tasks[CHORD_ERROR].apply_async(
-                    (dict(body),), add_to_parent=False, queue=chord.parts[-1].message.queue or None
-                )
+                    (dict(body),), add_to_parent=False, queue=last.queue or None,
+                    serializer=serializer_of(last.opaque),
+                )  # fmt: skip
             finally:
                 self._parents, self._after_failure_of = (), ()
 

@@ -17,7 +17,8 @@ from tailrace.db import connections
 from tailrace.db.query import execute, query
 from tailrace.jobs.frameworks.celery_tasks import control, running
 from tailrace.jobs.frameworks.celery_tasks.durable import INSTALLED
-from tailrace.jobs.frameworks.celery_tasks.message.encoding import from_json, to_json
+from tailrace.jobs.frameworks.celery_tasks.message.encoding import NOT_JSON, from_json, to_json
+from tailrace.jobs.frameworks.celery_tasks.message.opaque import value_from_json, value_to_json
 from tailrace.jobs.frameworks.celery_tasks.publishing import insert
 from tailrace.jobs.frameworks.celery_tasks.publishing.producer import Producer
 from tailrace.jobs.frameworks.celery_tasks.publishing.scope import current
@@ -107,7 +108,9 @@ class Backend(BaseBackend):
         if revokes and control.cancel([task_id]):
             return result
         encoded = self.encode_result(result, state)
-        meta = json.dumps({"result": self._encoded(encoded), "traceback": traceback})
+        is_error = state in states.EXCEPTION_STATES
+        plain = to_json(encoded) if is_error else self._encoded(encoded)
+        meta = json.dumps({"result": plain, "traceback": traceback})
         children = self.current_task_children(request) if state in self.READY_STATES else None
         given: dict[str, Any] = {"task": task_id, "state": state, "meta": meta}
         given["children"] = json.dumps(children) if children else None
@@ -119,8 +122,8 @@ class Backend(BaseBackend):
 
     def _encoded(self, value: Any) -> Any:
         try:
-            return to_json(value)
-        except (TypeError, ValueError, RecursionError) as error:
+            return value_to_json(self.app, self.app.conf.result_serializer, value)
+        except NOT_JSON as error:
             raise EncodeError(f"the result is not JSON: {error}") from error
 
     def _is_other(self, request: Any) -> bool:
@@ -195,11 +198,11 @@ class Backend(BaseBackend):
             return {"status": states.PENDING, "result": None, "traceback": None, "children": None}
         state, result = stored.celery_state, None
         if state == states.SUCCESS:
-            result = None if stored.is_ignored else from_json(stored.result)
+            result = None if stored.is_ignored else value_from_json(self.app, stored.result)
         elif state in states.EXCEPTION_STATES:
             result = self._error(stored)
         elif stored.meta:
-            result = from_json(stored.meta["result"])
+            result = value_from_json(self.app, stored.meta["result"])
         request = stored.payload
         headers = request.get("headers", {})
         return {
