@@ -9,7 +9,7 @@ has failed. If not, it is cancelled, or skipped if it only waited for a failure.
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
 from tailrace.db import clock, connections, locks
@@ -26,6 +26,8 @@ after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE '{WAITED}%%'"""
 NOT_NEEDED = "none of the jobs that it waited for failed"
 """The error of a skipped job that waited for a failure."""
 
+on_cancelled: list[Callable[[Sequence[int]], None]] = []
+"""Called after the commit with the jobs that were cancelled because a parent did not complete."""
 LOCKED_PAUSES = (0.01, 0.05, 0.2)
 """Seconds between tries to decide a job whose row another transaction has locked."""
 BATCH = 5000
@@ -201,7 +203,7 @@ def _decide(
     watched: set[int] = set()
     locked: set[int] = set()
     while ids:
-        ended, is_open = [], []
+        ended, cancelled, is_open = [], [], []
         for start in range(0, len(ids), BATCH):
             for id, flow, handler, state, after in prepared(
                 decide_sql(which, today), ids=number_array(ids[start : start + BATCH]), quick=quick
@@ -215,8 +217,11 @@ def _decide(
                     is_open.append(id)
                 elif state != "locked":
                     ended.append(id)
+                    cancelled += [id] if state == "cancelled" else []
                 elif flow is not None:
                     locked.add(id)
+        for tell in on_cancelled if cancelled else ():
+            connections.on_commit(tell, cancelled)
         if is_open:
             changed += _decide(OF_JOBS, is_open, pauses=pauses)
         which, ids = OF_PARENTS, ended

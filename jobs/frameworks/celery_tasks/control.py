@@ -15,7 +15,8 @@ from django.db.models import Q
 from tailrace.db import row_wait
 from tailrace.db.query import execute, query
 from tailrace.db.sql.arrays import number_array, text_array
-from tailrace.jobs.engine.waking import wake
+from tailrace.db.sql.plans import probe
+from tailrace.jobs.engine.waking import dependents, wake
 from tailrace.jobs.frameworks.celery_tasks import handlers, stamps
 from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.cancel import cancel as cancel_jobs
@@ -31,6 +32,11 @@ WHERE t.task_id = ANY(%(ids)s::text[]) AND t.job_id IS NOT NULL
 _TERMINATE = f"""
 UPDATE tailrace_jobs_celerytask SET state = '{states.REVOKED}', meta = NULL
 WHERE job_id = ANY(%(jobs)s::bigint[])
+"""
+_NOT_NEEDED = f"""
+SELECT t.task_id, j.handler, j.payload->'headers'->>'parent_id'
+FROM tailrace_jobs_celerytask t JOIN tailrace_jobs_job j ON {probe("j.id", "t.job_id")}
+WHERE t.job_id = ANY(%(jobs)s::bigint[])
 """
 
 
@@ -103,6 +109,17 @@ def cancel(task_ids: Sequence[str], *, terminate: bool = False) -> set[str]:
             if job in live:
                 _announce(*live[job])
     return {id for id, *_rest in rows}
+
+
+def announce_not_needed(jobs: Sequence[int]) -> None:
+    """Send `task_revoked` for the calls of these jobs, which do not run since a task before them
+    failed: their publication was announced when the canvas was applied."""
+    if signals.task_revoked.receivers:
+        for row in query(_NOT_NEEDED, jobs=number_array(jobs)):
+            _announce(*row)
+
+
+dependents.on_cancelled.append(announce_not_needed)
 
 
 def _announce(task_id: str, handler: str, parent_id: str | None) -> None:

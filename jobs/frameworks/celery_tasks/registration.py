@@ -9,6 +9,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.frameworks.celery_tasks import (
     builtin,
     checks,  # noqa: F401  (Django runs them)
+    control,  # noqa: F401  (the engine calls it when jobs are cancelled)
     running,
     task,
     worker,
@@ -20,7 +21,7 @@ from tailrace.jobs.frameworks.celery_tasks.calling import (
 from tailrace.jobs.frameworks.celery_tasks.calling.run import run
 from tailrace.jobs.frameworks.celery_tasks.durable import INSTALLED, has_durable
 from tailrace.jobs.frameworks.celery_tasks.handlers import CeleryTaskHandler, declared
-from tailrace.jobs.frameworks.celery_tasks.publishing import canvas
+from tailrace.jobs.frameworks.celery_tasks.publishing import canvas, silence
 from tailrace.jobs.frameworks.celery_tasks.publishing.producer import Producer
 from tailrace.jobs.handler import ClaimedJob
 
@@ -83,6 +84,7 @@ def bind_tasks() -> None:
             app.finalize()
 
 
+silence.install()
 canvas.install()  # at once: a group may be called before the first of its tasks is bound
 registry.before_listing.append(bind_tasks)
 task.set_parts(task.Parts(register, Producer, running.is_of_call, replacing.replace))

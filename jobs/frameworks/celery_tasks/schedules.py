@@ -15,10 +15,17 @@ from tailrace.jobs.frameworks.celery_tasks.message.message import Collected
 from tailrace.jobs.frameworks.celery_tasks.message.payload import TaskPayload
 from tailrace.jobs.frameworks.celery_tasks.publishing import insert
 from tailrace.jobs.frameworks.celery_tasks.publishing.scope import Scope, collecting
+from tailrace.jobs.frameworks.celery_tasks.publishing.silence import silent
+from tailrace.jobs.frameworks.celery_tasks.running import Call
 from tailrace.jobs.handler import ClaimedJob
 
 OWNER = "celery beat"
 """The owner of the schedules that were moved from beat."""
+_NO_HEADERS = (
+    "args", "kwargs", "callbacks", "errbacks", "chain", "chord", "hostname", "is_eager",
+    "reply_to", "correlation_id", "properties", "delivery_info",
+)  # fmt: skip
+"""What a request has beside the headers of its message."""
 
 
 class CannotMove(ValueError):
@@ -33,7 +40,7 @@ def call_of_schedule(
     if app.conf.task_always_eager:
         raise CannotMove("with task_always_eager, the call would run the task")
     scope = Scope(app)
-    with collecting(app, scope):
+    with collecting(app, scope), silent():
         app.tasks[task].apply_async(list(args), dict(kwargs), **options)
     [job] = scope.jobs
     message = job.message
@@ -50,6 +57,19 @@ def give_id(job: ClaimedJob, payload: TaskPayload) -> None:
     payload.headers.setdefault("root_id", payload.id)
     with connections.engine():
         insert.add_id(payload.id, job.id)
+
+
+def announce(call: Call, request: dict[str, Any]) -> None:
+    """Send the signals of the publication of a schedule's call, and use the headers that receivers
+    add."""
+    headers = {name: each for name, each in request.items() if name not in _NO_HEADERS}
+    body = (request["args"], request["kwargs"], call.payload.embed)
+    message = {"sender": call.task.name, "body": body, "headers": headers, "exchange": ""}
+    message["routing_key"] = request["delivery_info"]["routing_key"]
+    properties = request["properties"]
+    signals.before_task_publish.send(**message, properties=properties, declare=[], retry_policy={})
+    signals.after_task_publish.send(**message)
+    request |= headers
 
 
 def moved() -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from celery import beat, current_app
 from celery.result import AsyncResult
 from celery.schedules import crontab
-from celery.signals import beat_init
+from celery.signals import after_task_publish, beat_init, before_task_publish
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django_celery_beat import models as rows
@@ -18,7 +18,7 @@ from django_celery_beat.schedulers import DatabaseScheduler
 
 from tailrace.jobs.engine.maintenance.ticking import schedules as ticking
 from tailrace.jobs.frameworks.celery_tasks.schedules import leave_out_moved
-from tailrace.jobs.models import Job, Schedule
+from tailrace.jobs.models import CeleryTask, Job, Schedule
 from tests.sandbox import durable
 from tests.sandbox.models import Effect
 
@@ -102,6 +102,34 @@ def test_a_slot_is_one_job_with_an_id_of_its_own(configured, run_jobs, do) -> No
     assert first.headers["tenant"] == "t1" if first.headers else first.tenant == "t1"
     assert first.properties["periodic_task_name"] == "often"
     assert AsyncResult(first.id).get(timeout=1) == "done"
+
+
+def test_its_publication_is_announced_when_it_begins(configured, run_jobs, do, received) -> None:
+    """A project may keep a table of its tasks, whose rows the signal creates."""
+    events = received(before_task_publish, after_task_publish)
+    requests: list[Any] = []
+    entry = {**NIGHTLY, "task": durable.scripted.name, "schedule": 60}
+    configured(beat_schedule={"often": entry})
+    do(lambda task, *args, **kwargs: requests.append(task.request.headers))
+    adopt("--move-schedules")
+    assert events == [], "nothing was published yet"
+    before_task_publish.connect(add_header)
+    try:
+        ticking.run_due()
+        run_jobs()
+    finally:
+        before_task_publish.disconnect(add_header)
+    [before, after] = events
+    job = Job.objects.get()
+    assert before[1] == after[1] == durable.scripted.name
+    assert before[2]["headers"]["id"] == CeleryTask.objects.get(job_id=job.pk).task_id
+    assert (before[2]["headers"]["tenant"], before[2]["routing_key"]) == ("t1", "media")
+    assert before[2]["body"][:2] == ([1], {"b": 2})
+    assert requests == [{"tenant": "t1", "added": "by a receiver"}]
+
+
+def add_header(headers: dict[str, Any], **kwargs: Any) -> None:
+    headers["added"] = "by a receiver"
 
 
 def test_a_job_that_begins_after_its_expiry_does_not_run(configured, run_jobs, clock) -> None:

@@ -1,7 +1,8 @@
 """The signals and hooks of Celery, with the arguments that it documents."""
 
 import pytest
-from celery import signals
+from celery import chain, chord, signals
+from celery.result import AsyncResult
 
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.cancel import cancel
@@ -78,6 +79,23 @@ def test_expired_and_revoked_calls_send_revoked(run_jobs, received, clock) -> No
     ]  # fmt: skip
     assert events[0][2]["request"].id == expired.id
     cancel([Job.objects.latest("pk").pk])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_does_not_run_since_a_task_before_it_failed_sends_revoked(run_jobs, received) -> None:
+    """A table of tasks that the signals feed would show it as waiting for ever."""
+    published, events = received(signals.before_task_publish), received(signals.task_revoked)
+    add, fail = durable.add, durable.fail
+    last = chain(fail.si(), add.si(1), add.si(2)).delay()
+    body = chord([add.si(1), fail.si()], add.si(3)).delay()
+    fail.apply_async(link=add.si(4))
+    run_jobs()
+    not_run = [event[2]["headers"]["id"] for event in published if event[1] == add.name]
+    not_run = [id for id in not_run if AsyncResult(id).state != "SUCCESS"]
+    assert len(not_run) == 4
+    assert {last.id, last.parent.id, body.id} <= set(not_run)
+    assert sorted(event[2]["request"].id for event in events) == sorted(not_run)
+    assert {event[1] for event in events} == {add}
 
 
 def test_the_hooks_of_a_base_class_are_called(run_jobs, do, clock) -> None:

@@ -44,7 +44,8 @@ def run(task: Any, job: ClaimedJob) -> Any:
     """Call the task of this job, and return its result. Raises the outcome of the job, or the
     task's exception."""
     call = Call(task, job, job.payload)
-    if not call.id:
+    is_of_schedule = not call.id
+    if is_of_schedule:
         schedules.give_id(job, call.payload)
     if job.attempt > 1 and (newer := _replaced_by(call)):
         raise Skip(f"replaced by job {newer}")
@@ -56,6 +57,8 @@ def run(task: Any, job: ClaimedJob) -> Any:
         expires = due_at + timedelta(seconds=payload.expires_after)
         payload.headers["expires"] = expires.isoformat()
     request = _request(call)
+    if is_of_schedule and job.claim_no == 1:
+        schedules.announce(call, request)
     if _is_expired(call):
         _announce_revoked(call, request, expired=True)
         raise outcomes.Cancel("expired before it began")
