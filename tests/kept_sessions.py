@@ -1,6 +1,7 @@
 """Give the sessions of one test to the next, reset as new ones are: to connect, and to learn the
 tables anew, takes as long as a short test."""
 
+import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,8 +15,8 @@ from psycopg.pq import TransactionStatus
 Session = psycopg.Connection[Any]
 _opened_with: WeakKeyDictionary[Session, dict[str, Any]] = WeakKeyDictionary()
 """What each session was opened with."""
-_kept: dict[str, Session] = {}
-"""The session of the last test, by alias."""
+_kept: dict[tuple[int, str], Session] = {}
+"""The sessions of the last test, by thread and alias: another thread begins one of its own."""
 _connect = DatabaseWrapper.get_new_connection
 
 
@@ -38,8 +39,8 @@ def backends() -> set[int]:
 
 def _take_or_connect(wrapper: DatabaseWrapper, parameters: dict[str, Any]) -> Session:
     """Return a session that was opened with the same parameters."""
-    if session := _kept.pop(wrapper.alias, None):
-        if _opened_with[session] == parameters and not session.closed:
+    if session := _kept.pop(_key(wrapper), None):
+        if _opened_with[session] == parameters and _is_alive(session):
             wrapper.isolation_level = IsolationLevel.READ_COMMITTED  # as _connect does
             return session
         session.close()
@@ -53,10 +54,22 @@ def _keep(test: TransactionTestCase) -> bool:
     for wrapper in connections.all(initialized_only=True):
         session = wrapper.connection
         if session and session in _opened_with and _is_reset(session):
-            end_of_other = _kept.pop(wrapper.alias, None)
-            if end_of_other:
-                end_of_other.close()
-            _kept[wrapper.alias], wrapper.connection = session, None
+            if other := _kept.pop(_key(wrapper), None):
+                other.close()
+            _kept[_key(wrapper)], wrapper.connection = session, None
+    return True
+
+
+def _key(wrapper: DatabaseWrapper) -> tuple[int, str]:
+    return threading.get_ident(), wrapper.alias
+
+
+def _is_alive(session: Session) -> bool:
+    """Whether the server has not ended it meanwhile, as some tests let it."""
+    try:
+        session.execute("SELECT 1", prepare=False)
+    except psycopg.Error:
+        return False
     return True
 
 
@@ -66,6 +79,7 @@ def _is_reset(session: Session) -> bool:
     try:
         session._prepared.clear()
         session.execute("DISCARD ALL", prepare=False)
+        session.execute("SELECT pg_stat_force_next_flush()", prepare=False)  # as its end would
     except psycopg.Error:  # the server has ended it
         return False
     return True

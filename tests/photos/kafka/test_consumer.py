@@ -16,7 +16,7 @@ from tailrace.domains.photos.exchange.kafka.consumer import PhotoConsumer
 from tailrace.domains.photos.exchange.kafka.incoming import MalformedMessage, store_message
 from tailrace.domains.photos.models import Photo
 from tailrace.events.models import Event
-from tests import forks
+from tests import forks, kept_sessions
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.kafka.kit import AT, DLQ, INLET, UPLOADS, headers, incoming, photo
 from tests.servers import kafka
@@ -251,6 +251,7 @@ def test_a_lost_database_connection_is_replaced(cluster: kafka.Cluster, listen: 
     cluster.send(INLET, incoming(1))
     listen()
     wait_for_photos(1)
+    kept_sessions.end()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"

@@ -7,6 +7,7 @@ from django.db import connection
 
 from tailrace.jobs.enqueue import enqueue_many
 from tailrace.jobs.models import Job
+from tests import kept_sessions
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working
 
@@ -20,12 +21,13 @@ MOST = 2 * THREADS + 5
 
 
 def sessions() -> int:
-    """Return how many sessions others than this test have in its database."""
+    """Return how many sessions other processes have in the database of this test."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend'"
+            " WHERE datname = current_database() AND pid <> ALL(%s)"
+            " AND backend_type = 'client backend'",
+            [list(kept_sessions.backends())],
         )
         return int(cursor.fetchone()[0])
 
