@@ -18,7 +18,7 @@ class PointQuerySet(models.QuerySet["Point"]):
         """The points of the user's devices with a visible source: the device itself, or an import
         whose promotion is finished and was not undone."""
         key = {name: OuterRef(OuterRef(name)) for name in KEY}
-        visible = Import.objects.filter(visible=True, pk=OuterRef("import_id"))
+        visible = Import.objects.filter(user=user, visible=True, pk=OuterRef("import_id"))
         further = PointSource.objects.filter(Q(import_id=THE_DEVICE) | Exists(visible), **key)
         hidden = Import.objects.hidden().filter(user=user, pk=OuterRef("origin_id"))
         invisible = hidden.filter(~Exists(further))
