@@ -20,6 +20,8 @@ from tailrace.jobs.runtime import shutdown, thread_failures
 
 INTERVAL_SECONDS = 2
 FACTS_SECONDS = 10
+LOOK_SECONDS = 5
+"""Interval in which a worker checks whether other workers of the machine have ended."""
 
 _RECORD = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
@@ -72,7 +74,7 @@ class Heartbeat:
     def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
         self._queues, self._pool = queues, pool
         self._children = Children(pool)
-        self._due = self._facts_due = 0.0
+        self._due = self._facts_due = self._look_due = 0.0
         self._is_stopping = False
         host, pid = socket.gethostname(), os.getpid()
         self.name = f"worker:{node} {host}:{pid}"
@@ -94,7 +96,9 @@ class Heartbeat:
         if now >= self._due or begins_to_stop:
             if now >= self._facts_due or begins_to_stop or not execute(_BEAT, name=self.name):
                 self._record_facts()
-            lost_workers.rescue_jobs()
+            if now >= self._look_due:
+                lost_workers.rescue_jobs()
+                self._look_due = now + LOOK_SECONDS
             self._due = time.monotonic() + INTERVAL_SECONDS
         return max(self._due - time.monotonic(), 0.0)
 
