@@ -45,6 +45,11 @@ def of_app(app: Celery, workers: Workers | None) -> Iterator[SettingReport]:
     if serializer != "json" and not is_accepted(app, serializer):
         meaning = "is not supported: arguments are JSON, or in a serializer in accept_content"
         yield SettingReport("task_serializer", serializer, meaning, True)
+    results = conf.result_serializer
+    if results != "json" and not is_accepted(app, results):
+        meaning = "has no meaning for durable tasks: their results are JSON, and"
+        meaning += " a task that returns another value fails at its end"
+        yield SettingReport("result_serializer", results, meaning)
     if conf.task_protocol == 1:
         yield SettingReport("task_protocol", 1, "is not supported: protocol 2 is needed", True)
     if conf.task_always_eager:

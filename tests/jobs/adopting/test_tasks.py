@@ -105,6 +105,14 @@ def test_settings_without_a_meaning_are_named() -> None:
     assert not any(each.is_obstacle for each in reports.values())
 
 
+def test_a_serializer_of_results_that_jobs_do_not_have_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(app.conf, "result_serializer", "pickle")
+    [named] = [each for each in celery_settings.of_app(app, None) if "result" in each.name]
+    assert (named.name, named.value) == ("result_serializer", "pickle")
+    assert named.meaning.endswith("a task that returns another value fails at its end")
+    assert not named.is_obstacle
+
+
 def test_a_pool_without_time_limits_is_named() -> None:
     running = Workers({"celery": ["a@b", "c@b"]}, {"a@b": "prefork", "c@b": "gevent"})
     [pool] = [each for each in celery_settings.of_app(app, running) if "pool" in each.name]
