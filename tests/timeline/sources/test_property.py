@@ -152,7 +152,7 @@ def _small_chunks(settings: Any) -> Iterator[None]:
     promote.CHUNK, undo.CHUNK = sizes
 
 
-@few_and_many(EXAMPLES, 12, 300, steps=do_steps)
+@few_and_many(EXAMPLES, 12, 100, steps=do_steps)
 @pytest.mark.slow
 def test_readers_see_the_points_of_all_living_sources(
     import_folder: Path, steps: list[tuple[str, Any, Any]]
