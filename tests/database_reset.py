@@ -47,7 +47,8 @@ DECLARE t record; part regclass; changed bool;
 BEGIN
   PERFORM set_config('session_replication_role', 'replica', true);
   FOR part IN SELECT inhrelid FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-    WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname <> 'tailrace_jobs_live'
+    WHERE inhparent = to_regclass('tailrace_timeline_staged_point')
+      OR inhparent = 'tailrace_jobs_job'::regclass AND relname <> 'tailrace_jobs_live'
       AND relname <> ALL (days)
   LOOP
     EXECUTE format('DROP TABLE %s', part);
