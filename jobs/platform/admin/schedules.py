@@ -139,7 +139,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
             form.changed_data.append("retired_at")
         if {*TIMING, "name"} & {*form.changed_data}:  # the offset in the spread depends on the name
             now, before = database_now(), Schedule.objects.filter(pk=obj.pk).first()
-            obj.next_run_at = obj.first_slot(now, before) if before else obj.slot_after(now)
+            waits = before is None and obj.every_seconds is not None  # a new interval begins now
+            obj.next_run_at = obj.slot_after(now) if waits else obj.first_slot(now, before)
             form.changed_data.append("next_run_at")
         obj.save(update_fields=form.changed_data if change else None)
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from tailrace.db import clock
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.models import Schedule, Slot, SweepRun
+from tailrace.jobs.testing.clock import Clock
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -147,6 +148,18 @@ def test_a_spread_is_set_and_keeps_the_slot_that_is_due(operator: Client) -> Non
     row.refresh_from_db()
     assert (row.name, row.spread) == ("chimes", 0)
     assert clock.now() - timedelta(days=1, minutes=1) < row.next_run_at < clock.now()
+
+
+def test_a_slot_whose_time_had_come_before_the_schedule_was_added_is_not_run(
+    operator: Client, clock: Clock
+) -> None:
+    now = clock.now()
+    eight = now.replace(hour=8, minute=0, second=0, microsecond=0)
+    clock.step((eight + timedelta(days=1, minutes=1) - now).total_seconds())
+    operator.post(SCHEDULES + "add/", _form(spread="7200"))
+    row = Schedule.objects.get(name="bells")
+    assert row.offset > timedelta(minutes=5), "today's slot would be still to come"
+    assert row.next_run_at == eight + timedelta(days=2) + row.offset
 
 
 def test_slots_of_a_schedule_that_was_removed_are_listed(operator: Client) -> None:
