@@ -131,14 +131,23 @@ class FileOrder:
         if times and times[0] > self._newest and all(map(lt, times, islice(times, 1, None))):
             self._newest, self._oldest = times[-1], min(self._oldest, times[0])
             return []
-        return list(map(self._number, times))
-
-    def _number(self, time: int) -> int | None:
-        if time > self._newest or time < self._oldest:
-            self._newest, self._oldest = max(time, self._newest), min(time, self._oldest)
-            return None
-        self._count += 1
-        return self._count
+        newest, oldest, count = self._newest, self._oldest, self._count
+        if times and oldest > newest:  # the first points of the file
+            oldest = times[0]
+        numbers: list[int | None] = []
+        add = numbers.append
+        for time in times:
+            if time > newest:
+                newest = time
+                add(None)
+            elif time < oldest:
+                oldest = time
+                add(None)
+            else:
+                count += 1
+                add(count)
+        self._newest, self._oldest, self._count = newest, oldest, count
+        return numbers
 
 
 def pack(import_id: int, points: list[Point], numbers: Sequence[int | None] = ()) -> bytes:
