@@ -27,14 +27,14 @@ class DeleteQuery(BaseModel):
 
 @router.get("", auth=READ, response=list[DeviceOut], summary="Your devices")
 def list_devices(request: HttpRequest) -> list[DeviceOut]:
-    """The devices that recorded your points, also those that are being merged or deleted."""
+    """The devices that recorded your points. They include devices being merged or deleted."""
     devices = Device.objects.with_counts().filter(user=caller(request).user)
     return [device_out(device) for device in devices.removed_last()]
 
 
 @router.patch("/{int:id}", auth=WRITE, response=DeviceOut, summary="Rename a device")
 def rename_device(request: HttpRequest, id: int, body: DeviceIn) -> DeviceOut:
-    """Points and imports that come with the former name are still those of this device."""
+    """Points and imports that come with the former name still belong to this device."""
     with _problems(), upload_problems():
         return _current(decisions.rename(caller(request).user, id, body.name))
 

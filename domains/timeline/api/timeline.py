@@ -96,8 +96,7 @@ def export(request: HttpRequest, query: Query[ExportQuery]) -> StreamingHttpResp
     """A GPX or GeoJSON file. Importing it again for the same device adds no points."""
     within = _period(request, query.first, query.last)
     user = caller(request).user
-    devices, name = Device.objects.filter(user=user), query.device or "default"
-    device = devices.present().filter(name=name).first() or devices.called(name).first()
+    device = Device.objects.filter(user=user).called(query.device or "default")
     if device is None:
         raise not_found("device")
     points = Point.objects.visible_to(user).filter(device=device)

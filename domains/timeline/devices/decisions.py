@@ -78,12 +78,11 @@ def delete(user: User, id: int, *, with_points: bool) -> Device:
 
 def _lock(user: User, *ids: int) -> list[Device]:
     """Lock the devices in the order of their ids; return them in the given order."""
-    rows = Device.objects.select_for_update().present().filter(user=user)
-    devices = {id: rows.filter(pk=id).first() for id in sorted(ids)}
-    found = [device for id in ids if (device := devices[id]) is not None]
-    if len(found) < len(ids):
+    rows = Device.objects.select_for_update().present().filter(user=user, pk__in=ids)
+    devices = {device.pk: device for device in rows.order_by("pk")}
+    if len(devices) < len(ids):
         raise DeviceNotFound("there is no such device")
-    return found
+    return [devices[id] for id in ids]
 
 
 def _take_names(others: Iterable[Device], names: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """Merge or delete a device in pieces: a job that can be killed at any point and goes on.
 
-Each piece has its own transaction, which locks the devices. So a request of the other device waits
-for one piece at most, and no import of either device is promoted or undone meanwhile.
+Each piece has its own transaction, which locks the devices, so a request of the other device waits
+for one piece at most. Imports of both devices are promoted and undone only after the job.
 """
 
 from collections.abc import Collection

@@ -75,8 +75,8 @@ def leave_device(import_id: int) -> None:
 
 
 def delete_unused_devices(ids: Iterable[int]) -> None:
-    """Delete those of the devices that have no points, no imports, and no former names, which the
-    user wants to keep."""
+    """Delete each of these devices that has no points, imports and places. A device with former
+    names stays, because its owner has renamed or merged it."""
     with transaction.atomic():
         unused = (
             Device.objects.select_for_update()

@@ -96,7 +96,7 @@ def device_of(user: User, name: str) -> Device:
     """
     name = device_name(name)
     devices = Device.objects.select_for_update(no_key=True).filter(user=user)
-    if device := devices.present().filter(name=name).first() or devices.called(name).first():
+    if device := devices.called(name):
         return device
     count = Device.objects.present().filter(user=user).count()
     limits.check_count(

@@ -32,11 +32,11 @@ def store(user: User, device_name: str, points: Sequence[Point]) -> int:
 
 
 def _device(user: User, text: str) -> Device:
-    """Return the device with its row locked. The lock serializes its requests, and prevents that it
-    is merged or deleted meanwhile."""
+    """Return the device with its row locked. The lock serializes its requests, and delays a merge
+    or deletion of the device."""
     name = " ".join(text.split()) or "default"
     devices = Device.objects.select_for_update(no_key=True).filter(user=user)
-    if device := devices.present().filter(name=name).first() or devices.called(name).first():
+    if device := devices.called(name):
         return device
     with locked(user):
         return quotas.device_of(user, name)

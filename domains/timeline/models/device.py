@@ -14,15 +14,19 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.filter(removed_at=None)
 
     def visible(self) -> "DeviceQuerySet":
-        """Devices whose points readers see: those that are not being deleted."""
+        """Devices whose points readers see: all except devices that are being deleted."""
         return self.filter(Q(removed_at=None) | Q(into__isnull=False))
 
-    def called(self, name: str) -> "DeviceQuerySet":
-        """Present devices with this name, or with this former name."""
-        return self.present().filter(Q(name=name) | Q(former_names__contains=[name]))
+    def called(self, name: str) -> "Device | None":
+        """Return the present device with this name, or else with this former name."""
+        present = self.present()
+        return (
+            present.filter(name=name).first()
+            or present.filter(former_names__contains=[name]).first()
+        )
 
     def removed_last(self) -> "DeviceQuerySet":
-        """Sorted by name, at the end those that are being merged or deleted."""
+        """Sorted by name. Devices that are being merged or deleted come last."""
         return self.order_by(F("removed_at").asc(nulls_first=True), "name")
 
     def with_counts(self) -> "DeviceQuerySet":

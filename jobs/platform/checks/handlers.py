@@ -41,7 +41,7 @@ def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 def _without_name() -> Iterator[CheckMessage]:
     """Yield an error for each subclass of Handler in a module of handlers that has no name and no
-    subclasses. Those of `tailrace.jobs` itself are base classes."""
+    subclasses. Subclasses in `tailrace.jobs` itself are base classes."""
     for cls in subclasses(Handler):
         named = cls.__dict__.get("name") or cls.__subclasses__()
         module = cls.__module__

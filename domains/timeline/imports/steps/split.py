@@ -66,7 +66,7 @@ def _use_device_of(row: Import, tag: str) -> None:
     with locked(row.user):
         own = Device.objects.select_for_update().get(pk=row.device_id or 0)
         devices = Device.objects.select_for_update(no_key=True).filter(user=row.user)
-        device = devices.called(name_of(tag)).first()
+        device = devices.called(name_of(tag))
         if device is None:
             own.remember(name_of(tag))
             own.save(update_fields=["former_names"])

@@ -56,7 +56,7 @@ _ERRORS = {
     11: "the name after “&” is not known in XML",
     14: "the number after “&#” is no character",
 }
-"""What is wrong, by expat's error code, where expat's own text helps nobody."""
+"""Descriptions of errors by expat's code. Expat's own texts of these are hard to understand."""
 _AFTER_END = re.compile(rb"</(?:[\w.-]+:)?gpx[ \t\r\n]*>[^<]*\Z")
 _AMPERSAND = re.compile(rb"&[#\w]{0,40}\Z")
 
@@ -305,7 +305,7 @@ class _Parser:
         return f"This is not valid XML: {what}"
 
     def _invalid_token(self) -> str:
-        """Return what is wrong with the text at the error, or "" if it is nothing common."""
+        """Return a description of the invalid text at the error; "" if the cause is a rare one."""
         position = self._expat.ErrorByteIndex - (self._fed - len(self._piece))
         if position < 0:  # the token began in an earlier piece
             return ""

@@ -59,10 +59,10 @@ class OwnTracks(Format):
 
 def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
     """Return the points of the lines at once. Raises one of UNUSUAL if a line is not simple."""
-    found = _LINES.findall(b"\n".join(lines))
-    if len(found) != len(lines):
+    matches = _LINES.findall(b"\n".join(lines))
+    if len(matches) != len(lines):
         raise ValueError("not all lines are messages")
-    return _read_messages([decode(message) for _, message in found], latest)
+    return _read_messages([decode(message) for _, message in matches], latest)
 
 
 def _read_messages(every: list[Any], latest: int) -> list[Point]:

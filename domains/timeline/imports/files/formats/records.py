@@ -1,6 +1,7 @@
 """Google Takeout's Records.json: all positions that Google stored, up to 4 GB."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -57,14 +58,21 @@ def _read_at_once(records: list[Any], latest: int) -> list[Point]:
     return columns.points(numbers, lons, lats, latest, columns.measures_of(records, _MEASURES))
 
 
-def _tags(records: Sequence[Any]) -> list[str]:
-    """Return the tag of each record's device, or ""."""
-    tags = [record.get("deviceTag") if type(record) is dict else None for record in records]
+def _tags(records: Sequence[Any]) -> list[Any]:
+    """Return the tag of each record's device, as it stands in the file."""
+    return [record.get("deviceTag") if type(record) is dict else None for record in records]
+
+
+def _counts(tags: Sequence[Any]) -> Counter[str]:
+    """Return the number of each tag as text; "" counts the records without a usable tag."""
     try:
-        texts = {tag: _text(tag) for tag in set(tags)}
+        known = Counter(tags)
     except TypeError:  # a list or an object is no tag
-        return list(map(_text, tags))
-    return [texts[tag] for tag in tags]
+        return Counter(map(_text, tags))
+    counts: Counter[str] = Counter()
+    for tag, count in known.items():
+        counts[_text(tag)] += count
+    return counts
 
 
 def _text(tag: object) -> str:
@@ -74,10 +82,11 @@ def _text(tag: object) -> str:
 def _points(items: Items, tally: Tally) -> list[Point]:
     """Return the points of the records with the tags that the tally wants."""
     tags = _tags(items.values)
-    tally.count_tags(tags)
-    if all(map(tally.tag_filter.wants, set(tags))):
+    counts = _counts(tags)
+    tally.count_tags(counts)
+    if all(map(tally.tag_filter.wants, counts)):
         return points_of(items, tally, _read, _read_at_once)
-    wanted = [index for index, tag in enumerate(tags) if tally.tag_filter.wants(tag)]
+    wanted = [index for index, tag in enumerate(tags) if tally.tag_filter.wants(_text(tag))]
     try:
         return _read_at_once([items.values[index] for index in wanted], tally.latest)
     except columns.UNUSUAL:

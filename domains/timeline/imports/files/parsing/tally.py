@@ -1,7 +1,7 @@
 """Count the accepted points of a file, and the rejected points with their reasons."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -83,9 +83,10 @@ class Tally:
         """Number of points read so far, accepted or rejected."""
         return self.accepted + self.rejected.total()
 
-    def count_tags(self, tags: Iterable[str]) -> None:
-        """Count points by their tags. Only the first MOST_TAGS tags count; others are no tags."""
-        for tag, count in Counter(tags).items():
+    def count_tags(self, counts: Mapping[str, int]) -> None:
+        """Add the numbers of points by tag. Only the first MOST_TAGS tags count; points with other
+        tags count as points without one."""
+        for tag, count in counts.items():
             known = tag in self.tags or len(self.tags) < MOST_TAGS
             self.tags[tag if known else ""] += count
 

@@ -1,7 +1,7 @@
 """Unpack gzip files and zip archives as streams.
 
-All that can be read of a damaged archive is read. What is wrong is raised at the damage, or at the
-end if all of the content could be read.
+A damaged archive is read as far as possible. The error is raised at the damage, or at the end of
+the archive if all of the content could be read.
 """
 
 import copy
