@@ -335,6 +335,8 @@ def test_devices_on_the_pages(ann: User, run_imports, remove) -> None:
     assert "mobile 20 points · 1 import · also phone" in browser.text("/timeline/devices")
     assert "20 points will be deleted" in browser.text(f"{page}/delete")
     assert browser.post(f"{page}/merge", {"into": phone.pk}).status_code == 404
+    answer = browser.post(f"{page}/merge", {"into": ""})
+    assert "Choose the device into which mobile is merged." in browser.text(answer["Location"])
     assert browser.post(f"{page}/merge", {"into": watch.pk})["Location"] == "/timeline/devices"
     text = browser.text("/timeline/devices")
     assert "mobile 20 points" in text

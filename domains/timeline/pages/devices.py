@@ -61,6 +61,10 @@ def device(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def merge(request: PersonRequest, id: int) -> HttpResponse:
+    row = _own_device(request, id)
+    if not request.POST.get("into"):
+        messages.error(request, f"Choose the device into which {row.name} is merged.")
+        return redirect("timeline:device", id)
     form = MergeForm(_others(request, id), request.POST)
     if not form.is_valid():
         raise Http404
