@@ -24,6 +24,8 @@ _LAT_LON = re.compile(
     r"^(?:geo:)?(-?\d{1,3}(?:\.\d{1,20})?)°?, ?(-?\d{1,3}(?:\.\d{1,20})?)°?$",
     re.MULTILINE | re.ASCII,
 )
+_LAT_LON_E7 = re.compile(r"(?:-?\d{1,3}\.\d{7}°, -?\d{1,3}\.\d{7}°\n)*", re.ASCII)
+"""Lines of coordinates as Android phones write them: all with seven decimals."""
 _NOTHING = {type(None)}
 _NUMBERS_OR_NOTHING = {int, float, type(None)}
 _NONE: Iterable[None] = repeat(None)
@@ -98,7 +100,13 @@ def lat_lons(texts: Sequence[str]) -> tuple[list[int], list[int]]:
     """`lat_lon` of each text: a list of latitudes and a list of longitudes."""
     if not texts:
         return [], []
-    pairs = _LAT_LON.findall("\n".join(texts))
+    lines = "\n".join(texts)
+    if _LAT_LON_E7.fullmatch(f"{lines}\n"):
+        digits = lines.replace(".", "").replace("°", "").replace(", ", "\n")
+        numbers = list(map(int, digits.split("\n")))
+        if len(numbers) == 2 * len(texts):
+            return numbers[::2], numbers[1::2]
+    pairs = _LAT_LON.findall(lines)
     if len(pairs) != len(texts):
         raise ValueError("not all texts are pairs of coordinates")
     lats, lons = zip(*pairs, strict=True)
@@ -119,6 +127,7 @@ def _measures(name: str, values: Sequence[Any]) -> Sequence[float | None]:
         return values
     if types <= _NUMBERS_OR_NOTHING:
         numbers = [value for value in values if value is not None] if None in values else values
-        if all(map(low.__le__, numbers)) and max(numbers) <= high:
+        total = sum(numbers)  # one that is no number makes it none
+        if total == total and low <= min(numbers) and max(numbers) <= high:
             return values
     return [measure(name, value) for value in values]

@@ -54,10 +54,24 @@ class _Minutes(dict[str, int]):
         return microseconds
 
 
+class _Fractions(dict[str, int]):
+    """A cache of what follows the whole second, such as "250Z" or "000+01:00": microseconds to add
+    to a time that was read as if it were in UTC. Raises ValueError for anything else."""
+
+    def __missing__(self, text: str) -> int:
+        if not _FRACTION.fullmatch(text):
+            raise ValueError("not milliseconds and a zone")
+        if len(self) >= 10_000:
+            self.clear()
+        self[text] = microseconds = iso_time(f"1970-01-02T00:00:00.{text}") - 86_400 * SECOND
+        return microseconds
+
+
 _minutes = _Minutes()
+_fractions = _Fractions()
+_FRACTION = re.compile(r"\d{3}(?:Z|[-+]\d\d:\d\d)", re.ASCII)
 _SECONDS = {f"{second:02d}Z": second * SECOND for second in range(60)}
 _WHOLE_SECONDS = {f"{second:02d}.": second * SECOND for second in range(60)}
-_MILLISECONDS = {f"{millisecond:03d}Z": millisecond * 1000 for millisecond in range(1000)}
 
 
 def iso_time(text: object) -> int:
@@ -109,8 +123,7 @@ def _times_in_seconds(texts: Sequence[str]) -> list[int]:
 
 def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
     return [
-        _minutes[text[:17]] + _WHOLE_SECONDS[text[17:20]] + _MILLISECONDS[text[20:]]
-        for text in texts
+        _minutes[text[:17]] + _WHOLE_SECONDS[text[17:20]] + _fractions[text[20:]] for text in texts
     ]
 
 
