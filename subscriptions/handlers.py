@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tailrace.events.publish import Recorded
 from tailrace.events.types import EventType
 from tailrace.jobs.destinations.hidden import readers_of_jobs, wait_for
-from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Permanent
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler
 from tailrace.subscriptions.channels.webhook.history.recovery import Recover
 from tailrace.subscriptions.notifications.audience.resolve import audiences
 from tailrace.subscriptions.notifications.notify.notifications import notify_recipients
@@ -32,12 +32,12 @@ class Notify(Handler):
         return may_notify(event)
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        by_event = {_event(job).id: job for job in jobs}
+        by_event = {job.require_event().id: job for job in jobs}
         restricted = readers_of_jobs(jobs)
-        unknown = unknown_receivers(map(_event, jobs))
+        unknown = unknown_receivers(job.require_event() for job in jobs)
         wait_for(jobs, unknown, "the holders of the event's roles are not known yet")
         by_event = {id: job for id, job in by_event.items() if job.outcome is None}
-        recipients = audiences((_event(job) for job in by_event.values()), restricted)
+        recipients = audiences((job.require_event() for job in by_event.values()), restricted)
         notify_recipients(recipients)
         deliveries = Counter(recipient.event_id for recipient in recipients)
         for event_id, job in by_event.items():
@@ -45,9 +45,3 @@ class Notify(Handler):
                 job.complete({"deliveries": deliveries[event_id]})
             else:
                 job.skip("nobody is subscribed")
-
-
-def _event(job: ClaimedJob) -> Recorded:
-    if job.event is None:
-        raise Permanent("the event was deleted")
-    return job.event

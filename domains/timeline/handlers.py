@@ -13,7 +13,7 @@ from tailrace.domains.timeline.imports.steps.enrich import enrich
 from tailrace.domains.timeline.live import announce, places
 from tailrace.domains.timeline.points.positions import publish_places
 from tailrace.events.publish import Recorded
-from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Skip, Snooze
+from tailrace.jobs.handler import Backoff, ClaimedJob, Handler, Snooze
 
 RETRY_SECONDS = 300
 
@@ -125,9 +125,7 @@ class LookUpPlaces(Handler):
         return str(event.raw_payload["user_id"])
 
     def handle(self, job: ClaimedJob) -> Any:
-        if job.event is None:
-            raise Skip("its event no longer exists")
-        return {"places": publish_places(job.event)}
+        return {"places": publish_places(job.require_event())}
 
 
 class Discard(Persistent):

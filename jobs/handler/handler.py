@@ -228,6 +228,8 @@ class ClaimedJob:
     claim_no: int
     worker: str
     event_row: Sequence[Any] | None
+    event_id: int | None = None
+    """The id of the job's event, also if the event was deleted."""
     isolate: bool = False
     """True if a worker was lost while it ran this job: the claim has no other job."""
     suspect_group: int | None = None
@@ -262,6 +264,14 @@ class ClaimedJob:
         if self._event is None and self.event_row is not None:
             self._event = Recorded.from_row(self.event_row)
         return self._event
+
+    def require_event(self) -> Recorded:
+        """Return the event of this job, for handlers whose jobs all have one. Raises Permanent if
+        the job was enqueued without an event, or the event was deleted."""
+        if self.event is None:
+            deleted = self.event_id is not None
+            raise Permanent(f"event {self.event_id} was deleted" if deleted else "it has no event")
+        return self.event
 
     @property
     def max_attempts(self) -> int:

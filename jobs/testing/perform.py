@@ -151,6 +151,7 @@ def claimed(id: int) -> ClaimedJob:
         claim_no=job.claim_no + 1,
         worker=worker,
         event_row=None,
+        event_id=job.event_id,
         _event=None if job.event is None else Recorded.from_model(job.event),
     )
 

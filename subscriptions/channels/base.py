@@ -54,12 +54,10 @@ def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Ite
     notifications = _notifications(jobs, [key for key in keys.values() if key])
     restricted = readers_of_jobs(jobs)
     for job, key in keys.items():
-        event = job.event
+        event = job.require_event()
         if job.outcome is not None:
             continue
-        if event is None:
-            job.fail("the event was deleted")
-        elif key is None or not (key.user_id or groups):
+        if key is None or not (key.user_id or groups):
             job.fail(f"{job.routing_key!r} names no recipient, such as user:ID or group:ID")
         elif (notification := notifications.get((event.id, key))) is None:
             job.skip("the recipient was deleted")
@@ -79,7 +77,7 @@ def _notifications(
         group__in={key.group_id for key in keys}
     )
     rows = Notification.objects.filter(
-        recipients, event__in={job.event.id for job in jobs if job.event}
+        recipients, event__in={job.require_event().id for job in jobs}
     )
     return {
         (row.event_id, RecipientKey(row.user_id, row.group_id)): row

@@ -30,19 +30,20 @@ class FetchBuildLog(Handler):
     time_limit = 45
 
     def handle(self, job: ClaimedJob) -> dict[str, int]:
-        if job.event is None or not has_log(job.event):
+        event = job.require_event()
+        if not has_log(event):
             raise Skip("the build log of this event cannot be requested from a backend")
         try:
-            build = job.event.payload
+            build = event.payload
             names = (build.project, build.package, build.repository, build.arch)
-            text, problem = log_tail(reporter_of(job.event), *(name or "" for name in names)), ""
+            text, problem = log_tail(reporter_of(event), *(name or "" for name in names)), ""
         except (NotFound, InvalidName):
             text, problem = "", "the backend has no such log"
         except BackendError as error:
             if job.attempt < self.max_attempts:
                 raise Retry(str(error)) from error
             text, problem = "", "the backend did not send it"
-        BuildLogTail.objects.filter(event=job.event.id).update(
+        BuildLogTail.objects.filter(event=event.id).update(
             text=text, problem=problem, fetched_at=clock.now()
         )
         return {"characters": len(text)}

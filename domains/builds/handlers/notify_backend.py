@@ -52,12 +52,11 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
                 wait = breaker.record_failure(name, str(error), at_once=True)
                 postpone([job], str(error), wait)
             else:
-                if job.event is None:
-                    job.fail("the job's event no longer exists")
-                elif (event_type := builds_type(job.event)) is None:
-                    job.fail(f"no app declares the event type {job.event.type}")
+                event = job.require_event()
+                if event_type := builds_type(event):
+                    yield job, (bus, self.message_of(event, event_type))
                 else:
-                    yield job, (bus, self.message_of(job.event, event_type))
+                    job.fail(f"no app declares the event type {event.type}")
 
     def message_of(self, event: Recorded, event_type: type[BuildsEvent]) -> Message:
         """Return the message about an event: its payload, with the keys in the wire order."""

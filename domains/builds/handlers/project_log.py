@@ -39,7 +39,8 @@ class ProjectLog(Handler):
         return _is_logged(event) or _changes_existence(event)
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        events = [job.event for job in jobs if job.event and job.event.raw_payload.get("project")]
+        all_events = (job.require_event() for job in jobs)
+        events = [event for event in all_events if event.raw_payload.get("project")]
         states = [project_state(event) for event in events if _changes_existence(event)]
         projects.record_states(states)
         after_deletion = projects.in_deleted_projects(events)
@@ -50,12 +51,11 @@ class ProjectLog(Handler):
 
 
 def _set_outcome(job: ClaimedJob, after_deletion: set[int]) -> None:
-    if job.event is None:
-        job.fail("the job's event no longer exists")
-    elif not job.event.raw_payload.get("project"):
+    event = job.require_event()
+    if not event.raw_payload.get("project"):
         job.skip("the event names no project")
-    elif job.event.id in after_deletion:
-        job.skip(f"the project {job.event.raw_payload['project']} was deleted before the event")
+    elif event.id in after_deletion:
+        job.skip(f"the project {event.raw_payload['project']} was deleted before the event")
 
 
 def _is_logged(event: Recorded) -> bool:

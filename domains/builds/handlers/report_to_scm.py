@@ -50,9 +50,7 @@ class ReportToScm(Handler):
         return event.subject
 
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
-        event = job.event
-        if event is None:
-            raise Skip("the job's event no longer exists")
+        event = job.require_event()
         if not (backend := _backend(event)):
             raise Skip(f"no backend reported the event: its source is {event.source!r}")
         hidden = event.id in readers_of_jobs([job])
@@ -105,7 +103,7 @@ def _scm_links(job: ClaimedJob, backend: str, event_reports: list[Report]) -> di
         or (row := stored.get(package)) is None
         or (row.scmsync is None and row.gone_at is None)
     ]
-    if unread and job.event and wait_for([job], {job.event.id}, UNREAD):
+    if unread and wait_for([job], {job.require_event().id}, UNREAD):
         request_refreshes((backend, package) for package in unread)
     links = {package: row.scmsync or "" for package, row in stored.items()}
     return dict.fromkeys(packages, "") | links

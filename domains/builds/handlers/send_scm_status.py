@@ -37,11 +37,10 @@ class SendScmStatus(DestinationHandler[Message]):
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
         for job in public_jobs(jobs, lambda job: takes_hidden(job.payload.host)):
+            job.require_event()  # without it, nobody knows whether the project is hidden
             status: CommitStatus = job.payload
             provider, token = provider_of(status.host), settings.SCM_TOKENS.get(status.host)
-            if job.event is None:
-                job.skip("the job's event no longer exists")
-            elif not token:
+            if not token:
                 job.skip(f"SCM_TOKENS has no token for {status.host}")
             elif provider is None:
                 job.skip(f"SCM_PROVIDERS has no provider for {status.host}")

@@ -40,9 +40,7 @@ class UpdateReleasedBinaries(Handler):
         return f"{reporter_of(event)}:{payload.project}/{payload.repo}"
 
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
-        event = job.event
-        if event is None:
-            raise Skip("the job's event no longer exists")
+        event = job.require_event()
         backend = reporter_of(event)
         payload: Packtrack.Payload = event.payload
         project, repository, key = payload.project, payload.repo, payload.payload

@@ -34,7 +34,7 @@ class KafkaUploads(KafkaPublisher):
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
         """Skip the jobs of events whose payload was erased with their photo."""
         for job, message in super().prepare(jobs):
-            if job.event is not None and job.event.payload.storage_key is None:
+            if job.require_event().payload.storage_key is None:
                 job.skip("the photo was deleted")
             else:
                 yield job, message
@@ -57,10 +57,10 @@ class KafkaDeletions(KafkaPublisher):
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
         """Snooze the jobs of photos that another job is sending, so that the deletion is sent after
         the photo."""
-        sending = being_sent([job.event.payload.photo for job in jobs if job.event])
+        sending = being_sent([job.require_event().payload.photo for job in jobs])
         for job, message in super().prepare(jobs):
-            payload = job.event.payload if job.event else None
-            if payload is None or payload.storage_key is None:
+            payload = job.require_event().payload
+            if payload.storage_key is None:
                 job.skip("its message was sent")
             elif payload.photo in sending:
                 job.snooze("the photo itself is being sent", seconds=1)
@@ -72,7 +72,7 @@ class KafkaDeletions(KafkaPublisher):
 
     def finish(self, deliveries: Sequence[Delivery[Message]]) -> None:
         sent = [each.job for each in deliveries if each.result.status is DeliveryStatus.SENT]
-        forget_keys([job.event.payload.photo for job in sent if job.event])
+        forget_keys([job.require_event().payload.photo for job in sent])
 
 
 class KafkaUpdates(KafkaPublisher):

@@ -31,7 +31,7 @@ class RequestPlaces(PerOwnerHandler):
 
     def handle(self, job: ClaimedJob) -> Any:
         """Return the number of photos for which locations were requested."""
-        event = _event(job)
+        event = job.require_event()
         payload = event.raw_payload
         if not (payload.get("user_id") and payload.get("first_at") and payload.get("last_at")):
             raise Skip("the event has no user or no time")
@@ -53,16 +53,10 @@ class PlacePhotos(PerOwnerHandler):
 
     def handle(self, job: ClaimedJob) -> Any:
         """Return how many photos got a location. The locations in the event are erased."""
-        event = _event(job)
+        event = job.require_event()
         payload = event.payload
         places = {each.photo: (each.lat, each.lon) for each in payload.places}
         with transaction.atomic():
             count = place_photos(payload.user_id, places)
             erase(event.source, [event.source_id], keep=["user_id"])
         return {"placed": count}
-
-
-def _event(job: ClaimedJob) -> Recorded:
-    if job.event is None:
-        raise Skip("its event no longer exists")
-    return job.event

@@ -10,14 +10,8 @@ JobOf = Mapping[int, ClaimedJob]
 
 
 def by_deposition(jobs: Sequence[ClaimedJob]) -> dict[int, ClaimedJob]:
-    """Return the jobs by the ids of their depositions. Jobs whose event is deleted fail."""
-    job_of = {}
-    for job in jobs:
-        if job.event is None:
-            job.fail("its event no longer exists")
-        else:
-            job_of[int(job.event.raw_payload["deposition"])] = job
-    return job_of
+    """Return the jobs by the ids of their depositions."""
+    return {int(job.require_event().raw_payload["deposition"]): job for job in jobs}
 
 
 _STATES = "SELECT id, state FROM tailrace_records_deposition WHERE id = ANY(%(ids)s::bigint[])"

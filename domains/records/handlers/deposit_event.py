@@ -27,9 +27,10 @@ class DepositEvent(Handler):
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         for job in public_jobs(jobs):
-            if job.event is None or not job.event.subject:
-                job.skip("its event is deleted or has no subject")
-            elif not submit([_draft(job.event)], cause_id=job.event.id):
+            event = job.require_event()
+            if not event.subject:
+                job.skip("its event has no subject")
+            elif not submit([_draft(event)], cause_id=event.id):
                 job.skip("the event is already submitted")
 
 

@@ -53,7 +53,7 @@ def _index(name: str, jobs: Sequence[ClaimedJob]) -> None:
         for job in jobs:
             job.fail(f"there is no index {name!r}; the indexes are {', '.join(backends())}")
         return
-    ids = {int(job.event.raw_payload["record"]) for job in jobs if job.event}
+    ids = {int(job.require_event().raw_payload["record"]) for job in jobs}
     records = list(Record.objects.filter(pk__in=ids).current())
     if withdrawn := ids - {record.pk for record in records}:
         backend.remove(withdrawn)

@@ -77,15 +77,15 @@ class PullFromSource(Handler):
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         """Return the numbers of read and of submitted records."""
-        assert job.event is not None  # noqa: S101 - the handler has no schedule
-        requested: SourceRequested.Payload = job.event.payload
+        event = job.require_event()
+        requested: SourceRequested.Payload = event.payload
         source, form, settings = await sync_to_async(_load)(requested.source)
         ends_at = time.monotonic() + TURN_SECONDS
         submitted = 0
         while True:
             page = await _read(source, form, settings)
             try:
-                stored = await sync_to_async(store_page)(source, page, job.event.id)
+                stored = await sync_to_async(store_page)(source, page, event.id)
             except SourceChanged as error:
                 raise Snooze(str(error), seconds=1) from None
             submitted += stored.submitted

@@ -137,7 +137,7 @@ def _claimed_job(
     handler: Handler, worker: str, claimed_at: float, row: tuple[Any, ...]
 ) -> ClaimedJob:
     _priority, overdue, id, _awake, routing_key, payload, lane, attempt, claim_no, *rest = row
-    isolate, suspect_group, *event = rest
+    isolate, suspect_group, event_id, *event = rest
     return ClaimedJob(
         id=id,
         handler=handler,
@@ -148,6 +148,7 @@ def _claimed_job(
         claim_no=claim_no,
         worker=worker,
         event_row=None if event[0] is None else event,
+        event_id=event_id,
         isolate=isolate,
         suspect_group=suspect_group,
         waited=max(-overdue, 0.0),

@@ -15,4 +15,4 @@ WHERE j.id = ANY(ARRAY[kept.id]) AND (j.state || '') = 'pending'
   AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
 RETURNING j.priority, extract(epoch FROM j.due_at - {now})::float8, j.id, kept.awake,
           j.routing_key, j.payload, j.lane, j.attempt, j.claim_no, j.isolate,
-          j.suspect_group, {event_columns}
+          j.suspect_group, j.event_id, {event_columns}

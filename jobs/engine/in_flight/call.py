@@ -10,7 +10,7 @@ from asgiref.sync import ThreadSensitiveContext
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine.in_flight.threads import JobThread
 from tailrace.jobs.engine.run.failure import interrupted, verdict_of
-from tailrace.jobs.engine.run.handler_call import job_context, timed
+from tailrace.jobs.engine.run.handler_call import check, job_context, timed
 from tailrace.jobs.engine.run.verdict import Verdict, completed
 from tailrace.jobs.handler import ClaimedJob, Outcome, TimeLimitExceeded
 
@@ -78,7 +78,7 @@ async def run(call: Call, thread: JobThread | None = None) -> Verdict:
     current.set(call)
     try:
         with job_context(call.job), timed([call.job]):
-            _ = call.job.payload  # validates it
+            check(call.job)
             if thread is None:
                 result = await call.handler.handle(call.job)
             else:

@@ -24,7 +24,7 @@ from django.db import DatabaseError, InterfaceError
 from tailrace.db import connections
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine.run.failure import interrupted, verdict_of
-from tailrace.jobs.engine.run.handler_call import guarded, run_alone, timed
+from tailrace.jobs.engine.run.handler_call import check, guarded, run_alone, timed
 from tailrace.jobs.engine.run.verdict import Verdict, completed, outcome_of
 from tailrace.jobs.handler import (
     ClaimedJob,
@@ -109,7 +109,7 @@ class _Search:
     def run(self, jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
         valid = []
         for job in jobs:
-            if error := _payload_error(job):
+            if error := _error_before_call(job):
                 yield verdict_of(job, error)
             else:
                 valid.append(job)
@@ -261,10 +261,10 @@ def _call_with_one(handler: Handler, job: ClaimedJob) -> Any:
     return returned if outcome_of(returned) else _own_result(job)
 
 
-def _payload_error(job: ClaimedJob) -> Permanent | None:
+def _error_before_call(job: ClaimedJob) -> Permanent | None:
     try:
         with connections.default():  # a validator may read the database
-            _ = job.payload
+            check(job)
     except Permanent as error:
         return error
     return None

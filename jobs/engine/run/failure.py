@@ -111,7 +111,7 @@ def failure_of(verdict: Verdict) -> Failure | None:
     return Failure(
         handler=job.handler.name,
         job_id=job.id,
-        event_id=job.event.id if job.event else None,
+        event_id=job.event_id,
         event_type=job.event.type if job.event else "",
         routing_key=job.routing_key,
         attempt=job.attempt,

@@ -30,11 +30,18 @@ def run_alone(
     with job_context(job):
         try:
             with guarded(job.handler, limit), timed([job]):
-                _ = job.payload  # validates it
+                check(job)
                 result = call(job)
             return completed(job, result)
         except (Exception, TimeLimitExceeded, Interrupted) as error:
             return verdict_of(job, error)
+
+
+def check(job: ClaimedJob) -> None:
+    """Raise Permanent if the job cannot run: its event was deleted, or its payload is invalid."""
+    if job.event_id is not None:
+        job.require_event()
+    _ = job.payload  # validates it
 
 
 @contextmanager
@@ -88,7 +95,7 @@ def job_context(job: ClaimedJob) -> Iterator[None]:
             queue=job.handler.name,
             job_id=job.id,
             claim_no=job.claim_no,
-            event_id=event.id if event else None,
+            event_id=job.event_id,
         ):
             yield
     finally:

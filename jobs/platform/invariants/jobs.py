@@ -158,7 +158,7 @@ class EventExists(RowInvariant):
         "r.event_id IS NOT NULL"
         " AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
     )
-    advice = "cancel the job if it is not finished: its handler would get no event"
+    advice = "restore the event, and replay the job: without its event it fails at its next claim"
 
 
 _UNGROUPED = f"""

@@ -62,7 +62,7 @@ def _row(id: int, delivery: Sent[HttpMessage], reply: Reply) -> Delivery:
     return Delivery(
         endpoint_id=id,
         job_id=job.id,
-        event_id=job.event.id if job.event else None,
+        event_id=job.event_id,
         message_id=delivery.message.request.headers["webhook-id"],
         attempt=job.attempt,
         at=clock.now(),

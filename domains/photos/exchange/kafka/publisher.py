@@ -52,10 +52,8 @@ class KafkaPublisher(DestinationHandler[Message]):
         for job in jobs if self.takes_hidden else public_jobs(jobs):
             if not settings.PHOTOS_KAFKA_BROKERS:
                 job.fail("PHOTOS_KAFKA_BROKERS is not set any more")
-            elif job.event is None:
-                job.fail("its event was deleted")
             else:
-                yield job, self.message(job.event)
+                yield job, self.message(job.require_event())
 
     def message(self, event: Recorded) -> Message:
         return Message.of(event, self.topic(), self.key(event))
