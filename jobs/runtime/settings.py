@@ -55,4 +55,5 @@ class JobsSettings(AppSettings):
     other exceptions, whose messages may quote payloads, reports contain only the class"""
     HEALTH_TOKEN: str = ""
     """token with which monitoring reads counts and names of queues at /healthz and /metrics, sent
-    as `Authorization: Bearer …`; empty: only staff can read them"""
+    as `Authorization: Bearer …`; empty: only staff can read them, and /metrics only with the
+    permission tailrace_jobs.view_queue"""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
@@ -64,7 +64,7 @@ def of(samples: Samples, name: str, **labels: str) -> float | None:
 
 
 @pytest.mark.django_db
-def test_only_staff_and_monitoring_may_read_it(settings, monitoring: Client) -> None:
+def test_only_monitoring_and_staff_who_see_queues_may_read_it(settings, monitoring: Client) -> None:
     user = User.objects.create_user("ann")
     ann = Client()
     ann.force_login(user)
@@ -75,6 +75,8 @@ def test_only_staff_and_monitoring_may_read_it(settings, monitoring: Client) -> 
     assert monitoring.get("/metrics").status_code == 200
     assert "no-store" in monitoring.get("/metrics").headers["Cache-Control"]
     assert monitoring.post("/metrics").status_code == 405
+    user.user_permissions.add(Permission.objects.get(codename="view_queue"))
+    assert ann.get("/metrics").status_code == 401
     User.objects.filter(pk=user.pk).update(is_staff=True)
     assert ann.get("/metrics").status_code == 200
     settings.HEALTH_TOKEN = ""

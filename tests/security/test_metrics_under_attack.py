@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -33,6 +34,22 @@ def test_a_stranger_gets_nothing_and_costs_no_statement(sent: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         answer = Client(headers={"Authorization": sent}).get("/metrics")
     assert (answer.status_code, answer.content, len(queries)) == (401, b"", 0)
+
+
+@pytest.mark.django_db
+def test_staff_without_the_permission_to_see_queues_get_nothing() -> None:
+    """Also with all other permissions: the names of queues and event types are theirs to see who
+    may see queues."""
+    others = Permission.objects.exclude(codename="view_queue")
+    for name, permissions in {"nobody": [], "nearly": others}.items():
+        staff = User.objects.create_user(name, is_staff=True)
+        staff.user_permissions.set(permissions)
+        client = Client()
+        client.force_login(staff)
+        answer = client.get("/metrics")
+        assert (answer.status_code, answer.content) == (401, b"")
+        User.objects.filter(pk=staff.pk).update(is_superuser=True, is_active=False)
+        assert client.get("/metrics").status_code == 401
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,4 +1,5 @@
-"""Restrict the pages of the overview to staff, and the metrics to staff and monitoring."""
+"""Restrict the pages of the overview to staff, and the metrics to monitoring and to staff who may
+see queues."""
 
 import hmac
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from django.views.decorators.cache import never_cache
 
 from tailrace.environment.conf import conf
 from tailrace.jobs.platform.pages.admin_links import admin_address
+
+VIEW_QUEUE = "tailrace_jobs.view_queue"
 
 
 def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -33,6 +36,11 @@ def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return view(request, *args, **kwargs)
 
     return guarded
+
+
+def may_see_queues(request: HttpRequest) -> bool:
+    """Whether the request is one of staff with the permission to see queues."""
+    return request.user.is_staff and request.user.has_perm(VIEW_QUEUE)
 
 
 def has_token(request: HttpRequest) -> bool:

@@ -1,5 +1,5 @@
-"""The metrics for Prometheus, at /metrics: for monitoring with HEALTH_TOKEN, and for staff. They
-describe the whole system, so any web process can be scraped."""
+"""The metrics for Prometheus, at /metrics: for monitoring with HEALTH_TOKEN, and for staff who may
+see queues. They describe the whole system, so any web process can be scraped."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from tailrace.jobs.platform.inspection import metrics
-from tailrace.jobs.platform.pages.access import has_token
+from tailrace.jobs.platform.pages.access import has_token, may_see_queues
 
 
 class Figures(Collector):
@@ -28,7 +28,7 @@ _registry.register(Figures())
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Return the metrics in the format that the client accepts, or 401 without access."""
-    if not (has_token(request) or (request.user.is_active and request.user.is_staff)):
+    if not (has_token(request) or may_see_queues(request)):
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     return HttpResponse(encode(_registry), content_type=content_type)
