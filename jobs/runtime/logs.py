@@ -7,8 +7,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict
 
-PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
-"""A URL up to its password."""
+from tailrace.net.url_secrets import without_url_secrets
+
 TOKEN = re.compile(
     r"((?:tr_|whsec_)[\w+/=-]{16,}|\b[0-9a-z]{6,7}-[0-9a-f]{32}\b)|[\w-]{40,}", re.ASCII
 )
@@ -35,7 +35,7 @@ def use_logging() -> None:
 
 
 def mask_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Replace the passwords in URLs and the tokens in all fields with ***."""
+    """Replace the secrets in URLs and the tokens in all fields with ***."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = without_secrets(value)
@@ -43,10 +43,8 @@ def mask_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with *** instead of passwords in URLs and of tokens."""
-    if "://" in text:
-        text = PASSWORD.sub(r"\1***@", text)
-    return TOKEN.sub(_masked, text)
+    """Return the text with *** instead of secrets in URLs and of tokens."""
+    return TOKEN.sub(_masked, without_url_secrets(text))
 
 
 def _masked(match: re.Match[str]) -> str:

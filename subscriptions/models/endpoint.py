@@ -5,6 +5,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from tailrace.net.url_secrets import shown_url
+
 
 class Endpoint(models.Model):
     """A URL that events are sent to for a user, signed by Standard Webhooks."""
@@ -59,7 +61,7 @@ class Endpoint(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user}: {self.url}"
+        return f"{self.user}: {shown_url(self.url)}"
 
     @property
     def confirmed(self) -> bool:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from tailrace.domains.builds.event_types.base import BuildsEvent
 from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
 from tailrace.jobs.destinations.together import Together
+from tailrace.net.url_secrets import shown_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,4 @@ class Bus:
         for secret in (self.parts.password, *tokens):
             if secret and len(secret) > 3:
                 text = text.replace(secret, "***")
-        return f"{redacted(self.url)}: {text}"[:500]
-
-
-def redacted(url: str) -> str:
-    """Return the URL without its password and without the values of its query."""
-    parts = urlsplit(url)
-    userinfo, at, host = parts.netloc.rpartition("@")
-    netloc = f"{userinfo.partition(':')[0]}:***@{host}" if at and ":" in userinfo else parts.netloc
-    query = urlencode([(key, "***") for key, _value in parse_qsl(parts.query)], safe="*")
-    return urlunsplit(parts._replace(netloc=netloc, query=query))
+        return f"{shown_url(self.url)}: {text}"[:500]

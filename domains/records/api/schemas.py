@@ -120,8 +120,7 @@ class SourceOut(Out):
     name: str
     kind: str
     address: str
-    """The URL may contain a secret: you see only scheme, host and port unless you may change
-    sources."""
+    """The URL may contain secrets: you see *** in their place unless you may change sources."""
     settings: dict[str, Any]
     cron: str
     is_active: bool

@@ -14,11 +14,11 @@ from tailrace.domains.records.api.schemas import (
     SourceTrialIn,
 )
 from tailrace.domains.records.models import Source
-from tailrace.domains.records.sources.fetch import origin
 from tailrace.domains.records.sources.requests import NotActive
 from tailrace.domains.records.sources.upkeep import changes, trial
 from tailrace.domains.records.sources.upkeep.changes import ADD, CHANGE, VIEW
 from tailrace.domains.records.sources.upkeep.status import SourceStatus, statuses
+from tailrace.net.url_secrets import shown_url
 from tailrace.web.api.auth import Caller, Needs, caller, permission_missing
 from tailrace.web.api.faults import in_body
 from tailrace.web.api.pagination import Page, PageParams, newest_first
@@ -132,12 +132,12 @@ def _source_out(request: HttpRequest, row: Source) -> SourceOut:
 
 
 def _status_out(status: SourceStatus, by: Caller) -> SourceOut:
-    """Return a source. The address is complete only if the caller may change sources."""
+    """Return a source. The address has its secrets only if the caller may change sources."""
     row = status.source
     return SourceOut.of(
         row,
         url=f"{settings.PUBLIC_URL}/api/records/sources/{row.pk}",
-        address=row.url if by.may(CHANGE) else origin(row.url),
+        address=row.url if by.may(CHANGE) else shown_url(row.url),
         next_pull_at=status.next_pull_at,
         late_seconds=status.late_seconds,
         depositions=status.depositions,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.contrib import messages
 from django.contrib.admin import FieldListFilter
 from django.contrib.admin.utils import get_fields_from_path, unquote
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -18,6 +18,7 @@ from tailrace.db import row_wait
 from tailrace.db.locks import Blocked
 from tailrace.jobs.platform.admin import theme
 from tailrace.jobs.platform.admin.lists.several import counted_first
+from tailrace.net.url_secrets import json_without_url_secrets
 
 DELETE = "delete_selected"
 """Django's own action, which has a confirmation page of its own."""
@@ -28,7 +29,7 @@ class ModelAdmin(theme.ModelAdmin):
 
     By default Django accepts lookups of any column in a query string, so that users can guess the
     values of columns that they may not see. This class refuses lookups that no filter declares,
-    with the status 400.
+    with the status 400. Only users who may change a row see the secrets in its URLs.
     """
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
@@ -92,7 +93,15 @@ class ModelAdmin(theme.ModelAdmin):
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.complete_page(request, row)
+            if not self.has_change_permission(request, row):
+                hide_url_secrets(row)
         return row
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        for row in changelist.result_list:
+            hide_url_secrets(row)
+        return changelist
 
     def complete_page(self, request: HttpRequest, row: Any) -> None:
         """Add data that the fields need to the row of a page."""
@@ -144,6 +153,14 @@ class ModelAdmin(theme.ModelAdmin):
             request, context, add=add, change=change, form_url=form_url, obj=obj
         )
         return response
+
+
+def hide_url_secrets(row: Model) -> None:
+    """Replace the secrets in the URLs of the row's columns with ***, without saving it. Columns
+    that are not loaded are left out: pages show payloads only with a permission."""
+    loaded = {field.attname for field in row._meta.concrete_fields if not field.primary_key}
+    for name in loaded & row.__dict__.keys():
+        row.__dict__[name] = json_without_url_secrets(row.__dict__[name])
 
 
 EMPTY = frozenset({"", "-", "–", "None"})

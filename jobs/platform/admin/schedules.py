@@ -14,7 +14,7 @@ from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Schedule, Slot
 from tailrace.jobs.models.schedule import OF_CODE
 from tailrace.jobs.platform.admin import rendering
-from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.base import ModelAdmin, hide_url_secrets
 from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.platform.admin.theme import Select, TextInput, display
@@ -147,7 +147,10 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         id = row_id(object_id)
         slots = Slot.objects.filter(schedule=id).order_by("-at") if id else Slot.objects.none()
-        return {"slots": slots[:LAST_SLOTS]}
+        shown = list(slots[:LAST_SLOTS])
+        for slot in shown:
+            hide_url_secrets(slot)
+        return {"slots": shown}
 
     last_slot = rendering.column(
         "last slot", lambda row: row.last_outcome, label=OUTCOMES, empty_value="–"

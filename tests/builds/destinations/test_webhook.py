@@ -4,7 +4,7 @@ import threading
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tailrace.domains.builds.destinations.base import Bus, Misconfigured, UnknownBus, redacted
+from tailrace.domains.builds.destinations.base import Bus, Misconfigured, UnknownBus
 from tailrace.domains.builds.destinations.connections import bus_class
 from tailrace.domains.builds.destinations.webhook import WebhookBus
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
@@ -169,10 +169,10 @@ def test_plain_http_stays_on_this_machine_unless_allowed() -> None:
 
 def test_secrets_of_a_url_are_not_shown() -> None:
     url = "https://bot:hunter22@hooks.example.org/in?token=t0ken-word"
-    assert redacted(url) == "https://bot:***@hooks.example.org/in?token=***"
     text = Bus("hook", url).describe(
         ValueError("GET https://bot:hunter22@x/?token=t0ken-word failed")
     )
+    assert text.startswith("https://***@hooks.example.org/in?token=***: ")
     assert "hunter22" not in text
     assert "t0ken-word" not in text
 

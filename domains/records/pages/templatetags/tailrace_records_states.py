@@ -6,9 +6,9 @@ from typing import Any
 from django import template
 
 from tailrace.domains.records.models import Deposition, Source
-from tailrace.domains.records.sources import fetch
 from tailrace.domains.records.sources.formats import formats
 from tailrace.domains.records.sources.upkeep.status import COUNTED
+from tailrace.net.url_secrets import shown_url
 
 State = Deposition.State
 register = template.Library()
@@ -44,10 +44,7 @@ def source_format(kind: str) -> str:
     return formats()[kind].label if kind in formats() else kind
 
 
-@register.filter
-def origin(url: str) -> str:
-    """Return scheme, host and port of the URL, as its path and query may contain a secret."""
-    return fetch.origin(url)
+register.filter(shown_url)
 
 
 @register.filter
