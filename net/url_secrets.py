@@ -5,8 +5,11 @@ from typing import Any
 
 HIDDEN = "***"
 _URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s\"'<>`]+")
-_SECRET_PART = re.compile(r"(?=.*[0-9]).{16,}|[^-_.]{20,}")
-"""A part of a path that may be a secret: long, and either with digits or in one piece."""
+_SECRET_PART = re.compile(
+    r"[^-_.:]{20,}|.*(?<![^-_.:])(?=[^-_.:]*[0-9])(?=[^-_.:]*[A-Za-z])[^-_.:]{10}.*"
+)
+"""A part of a path that may be a secret: long and in one piece, or with ten letters and digits in
+one piece. Names such as `openSUSE:Leap:15.6` and `python311-django-tasks` have shorter pieces."""
 
 
 def shown_url(url: str) -> str:
