@@ -68,6 +68,7 @@ def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[st
         "admin menu": True,
         "panel": True,
         "API": True,
+        "upload": 5_000 + 65_536,
         "scope": "see forecasts",
         "invariant": True,
         "personal data": True,

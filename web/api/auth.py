@@ -3,7 +3,6 @@ sends a token, whose scopes limit the operations. A signed-in browser needs no s
 Django's CSRF token for changes. In both cases the user needs the permissions of the operation."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from tailrace.web.accounts.security import required_factor
 from tailrace.web.accounts.security.log import record_some
 from tailrace.web.api.problems import Problem, too_many_requests
 from tailrace.web.api.requests import request_body
+from tailrace.web.bodies import UploadPaths
 from tailrace.web.event_types import ScopeRefused
 from tailrace.web.models import ApiToken
 from tailrace.web.pages import confirmation
@@ -49,15 +49,15 @@ class ApiRequest(HttpRequest):
 class Needs:
     """Requires the scope and all of the permissions. The checks run in the order of their statuses:
     401, 429, 403, 413, 411, 415, 400. `files` is for operations that read the body themselves: it
-    returns the maximum Content-Length and the name of its setting, and a longer body is refused
-    before it is read. `cost` counts in the rate limit; an ordinary request costs 1."""
+    has their paths, and the limit of their bodies. A longer body is refused before it is read.
+    `cost` counts in the rate limit; an ordinary request costs 1."""
 
     def __init__(
         self,
         scope: str,
         *permissions: str,
         json: bool = True,
-        files: Callable[[], tuple[int, str]] | None = None,
+        files: UploadPaths | None = None,
         cost: float = 1.0,
     ) -> None:
         self.scope, self.permissions, self.json, self.files = scope, permissions, json, files
@@ -65,13 +65,14 @@ class Needs:
 
     def __call__(self, request: HttpRequest) -> Caller:
         if self.files is not None and "Authorization" not in request.headers:
-            request_body.check_length(request, *self.files())  # the CSRF check reads the body
+            # before the CSRF check, which reads the body
+            request_body.check_length(request, self.files.body_bytes, self.files.limit)
         caller = _authenticate(request)
         cast(ApiRequest, request).auth = caller  # so that a refusal is logged with its user
         count(request, self.cost)
         self._check_rights(caller)
         if self.files is not None:
-            request_body.check_length(request, *self.files())
+            request_body.check_length(request, self.files.body_bytes, self.files.limit)
         elif request.method not in SAFE_METHODS:
             request_body.check_size(request)
             if self.json and request.body:

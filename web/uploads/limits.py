@@ -2,10 +2,9 @@
 
 from django.conf import settings
 
+from tailrace.web.bodies import max_bytes
 from tailrace.web.uploads.errors import FileTooLarge, QuotaExceeded
 
-FORM_BYTES = 65_536
-"""Maximum bytes of a form without its files."""
 UPLOAD_COST = 5
 """Number of ordinary requests that an upload counts as."""
 GIGABYTE = 1_000_000_000
@@ -13,11 +12,6 @@ GIGABYTE = 1_000_000_000
 
 def megabytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB"
-
-
-def max_bytes(setting: str) -> int:
-    """Return the maximum bytes of the files of an upload, from a setting in megabytes."""
-    return int(getattr(settings, setting) * 1_000_000)
 
 
 def check_size(field: str, size: int, setting: str) -> None:

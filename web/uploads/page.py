@@ -9,29 +9,26 @@ from django.http import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
+from tailrace.web.bodies import UploadPaths
 from tailrace.web.pages.forms import sentence
 from tailrace.web.pages.frame import PersonRequest, View, for_person
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
-from tailrace.web.uploads.limits import FORM_BYTES
 
 
-def upload_page(
-    max_bytes: Callable[[], int], too_large: View, form_bytes: int = FORM_BYTES
-) -> Callable[[View], View]:
-    """Decorate the view of an upload page for signed-in users: GET shows the form, POST uploads.
-
-    `max_bytes` returns the maximum bytes of the files; `too_large` is the view for longer requests.
-    """
+def upload_page(paths: UploadPaths, too_large: View) -> Callable[[View], View]:
+    """Decorate the view of an upload page for signed-in users, at one of the paths: GET shows the
+    form, POST uploads. `too_large` is the view for longer requests than the paths allow."""
 
     def decorate(view: View) -> View:
         checked = csrf_protect(view)
 
         @wraps(view)
         def page(request: PersonRequest) -> HttpResponseBase:
-            if int(request.META.get("CONTENT_LENGTH") or 0) > max_bytes() + form_bytes:
+            if int(request.META.get("CONTENT_LENGTH") or 0) > paths.body_bytes:
                 return too_large(request)
             return checked(request)
 
+        page.upload_paths = paths  # type: ignore[attr-defined]
         # The CSRF check reads the body, so it comes after the check of the body's length.
         return csrf_exempt(require_http_methods(["GET", "HEAD", "POST"])(for_person(page)))
 

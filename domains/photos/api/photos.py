@@ -13,6 +13,7 @@ from tailrace.domains.photos.api.upload_request import body_of_upload, read_uplo
 from tailrace.domains.photos.handlers.deletion import delete_all
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.models.visibility import may_see_location, visible_photos
+from tailrace.domains.photos.upload_paths import PICTURES
 from tailrace.domains.photos.uploads.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.uploads.ingest import ingest
 from tailrace.domains.photos.uploads.pictures import storage
@@ -24,12 +25,12 @@ from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, newest_first
 from tailrace.web.api.problems import Problem, not_found
 from tailrace.web.uploads.api import upload_problems
-from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
+from tailrace.web.uploads.limits import UPLOAD_COST
 
 READ = Needs("photos:read")
 WRITE = Needs(
     "photos:write",
-    files=lambda: (max_bytes("PHOTOS_MAX_MEGABYTES") + FORM_BYTES, "PHOTOS_MAX_MEGABYTES"),
+    files=PICTURES,
     cost=UPLOAD_COST,
 )
 DELETE = Needs("photos:delete")

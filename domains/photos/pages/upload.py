@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from tailrace.db.times import in_utc
+from tailrace.domains.photos.upload_paths import PICTURES
 from tailrace.domains.photos.uploads.ingest import PhotoFields, ingest
 from tailrace.domains.photos.uploads.pictures.picture import DecoderBusy
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
@@ -16,7 +17,7 @@ from tailrace.web.accounts import budget
 from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes, megabytes
+from tailrace.web.uploads.limits import UPLOAD_COST, megabytes
 from tailrace.web.uploads.page import errors_in, upload_page
 
 
@@ -55,7 +56,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, UploadForm(), too_large=True, status=413)
 
 
-@upload_page(lambda: max_bytes("PHOTOS_MAX_MEGABYTES"), _too_large)
+@upload_page(PICTURES, _too_large)
 def upload(request: PersonRequest) -> HttpResponse:
     """GET: show the page. POST: store one picture that a browser without JavaScript sends."""
     if request.method != "POST":
@@ -82,7 +83,7 @@ def upload(request: PersonRequest) -> HttpResponse:
 def _show(
     request: PersonRequest, form: UploadForm, status: int = 200, too_large: bool = False
 ) -> HttpResponse:
-    most = max_bytes("PHOTOS_MAX_MEGABYTES")
+    most = PICTURES.files_bytes
     context: dict[str, Any] = {
         "form": form,
         "plain": form.is_bound or too_large,

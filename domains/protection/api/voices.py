@@ -9,19 +9,19 @@ from ninja import Query, Router, Status
 from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.services.voices import uploads
-from tailrace.domains.protection.services.voices.wav import MOST_BYTES
+from tailrace.domains.protection.upload_paths import VOICES
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import find_row, not_found
 from tailrace.web.api.schemas import Out
 from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
-from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST
+from tailrace.web.uploads.limits import UPLOAD_COST
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 DOWNLOAD = Needs("protection:read", cost=uploads.DOWNLOAD_COST)
 UPLOAD = Needs(
     "protection:write",
-    files=lambda: (MOST_BYTES + FORM_BYTES, "16 kHz mono PCM of 30 s"),
+    files=VOICES,
     cost=UPLOAD_COST,
 )
 FILE = {"type": "string", "format": "binary", "description": "WAV: 16 kHz, mono, 16-bit PCM"}

@@ -13,7 +13,8 @@ from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.pages.frame import live_part, show_page
 from tailrace.domains.protection.services.voices import uploads
 from tailrace.domains.protection.services.voices.uploads import MOST_VOICES
-from tailrace.domains.protection.services.voices.wav import MOST_BYTES, MOST_SECONDS
+from tailrace.domains.protection.services.voices.wav import MOST_SECONDS
+from tailrace.domains.protection.upload_paths import VOICES
 from tailrace.web.accounts import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
@@ -44,7 +45,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, VoiceForm(), status=413, too_large=TOO_LARGE)
 
 
-@upload_page(lambda: MOST_BYTES, _too_large)
+@upload_page(VOICES, _too_large)
 def voices(request: PersonRequest) -> HttpResponse:
     """GET: the form and the lists. POST: a file."""
     if request.method != "POST":

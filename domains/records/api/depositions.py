@@ -11,10 +11,11 @@ from ninja import Query, Router, Status
 from tailrace.domains.records.api.schemas import DepositionIn, DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.metadata import MAX_BYTES
-from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
+from tailrace.domains.records.depositions.receive import receive
 from tailrace.domains.records.depositions.storage import files as stored_files
 from tailrace.domains.records.models import Deposition
 from tailrace.domains.records.models.visibility import visible_depositions, visible_files
+from tailrace.domains.records.upload_paths import DEPOSITS
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
@@ -22,12 +23,12 @@ from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
 from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import FORM, json_body, openapi_body, upload_problems, validated
 from tailrace.web.uploads.download import download_response
-from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
+from tailrace.web.uploads.limits import UPLOAD_COST
 
 READ = Needs("records:read")
 DEPOSIT = Needs(
     "records:deposit",
-    files=lambda: (max_bytes("RECORDS_MAX_MEGABYTES") + MAX_FORM_BYTES, "RECORDS_MAX_MEGABYTES"),
+    files=DEPOSITS,
     cost=UPLOAD_COST,
 )
 BODY = openapi_body(

@@ -26,8 +26,6 @@ from tailrace.web.accounts.user_lock import locked
 from tailrace.web.uploads import limits
 from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 
-MAX_FORM_BYTES = 300_000
-"""Maximum size of a form without its files."""
 SUBMITTED_BY = timedelta(hours=1)
 """The time after which a request that stored files has surely ended."""
 MAX_FILE_NAME = 200

@@ -12,19 +12,20 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
 from tailrace.domains.records.depositions.events import event_id
-from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
+from tailrace.domains.records.depositions.receive import receive
 from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.domains.records.models.visibility import visible_depositions, visible_files
 from tailrace.domains.records.pages.forms import DepositionForm, ReasonForm
+from tailrace.domains.records.upload_paths import DEPOSITS
 from tailrace.events.models import Event
 from tailrace.jobs.platform.inspection.details.chain import Chain, chain_of
 from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.lists import list_page, live_response, render_live
 from tailrace.web.uploads.download import download_response
-from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
+from tailrace.web.uploads.limits import UPLOAD_COST
 from tailrace.web.uploads.page import errors_in, upload_page
 
 SECONDS, SECONDS_WHEN_DONE = 2, 30
@@ -54,7 +55,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show_form(request, DepositionForm(), None, too_large=True, status=413)
 
 
-@upload_page(lambda: max_bytes("RECORDS_MAX_MEGABYTES"), _too_large, MAX_FORM_BYTES)
+@upload_page(DEPOSITS, _too_large)
 def deposit(request: PersonRequest) -> HttpResponse:
     """GET: show the form, filled with the metadata of the previous version `of` if it is given.
     POST: submit the deposition."""

@@ -10,18 +10,19 @@ from tailrace.domains.timeline.api.schemas import ImportOut
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.upload_paths import HISTORIES
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, wrong_field
 from tailrace.web.api.requests import request_body
 from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
-from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
+from tailrace.web.uploads.limits import UPLOAD_COST
 
 READ = Needs("timeline:read")
 WRITE = Needs("timeline:import")
 UPLOAD = Needs(
     "timeline:import",
-    files=lambda: (max_bytes("IMPORT_MAX_MEGABYTES") + FORM_BYTES, "IMPORT_MAX_MEGABYTES"),
+    files=HISTORIES,
     cost=UPLOAD_COST,
 )
 FORM = {

@@ -30,12 +30,13 @@ from tailrace.domains.timeline.imports.waiting import reason_to_wait
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.upload_paths import HISTORIES
 from tailrace.web.accounts import budget
 from tailrace.web.accounts.time_zones import zone_of
 from tailrace.web.pages.forms import PageForm, sentence
 from tailrace.web.pages.frame import PersonRequest, for_person, show, show_with_map
 from tailrace.web.pages.lists import list_page, live_address, live_response, render_live
-from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
+from tailrace.web.uploads.limits import UPLOAD_COST
 from tailrace.web.uploads.page import errors_in, upload_page
 
 DECISIONS = {
@@ -82,7 +83,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, UploadForm(), too_large=True, status=413)
 
 
-@upload_page(lambda: max_bytes("IMPORT_MAX_MEGABYTES"), _too_large)
+@upload_page(HISTORIES, _too_large)
 def imports(request: PersonRequest) -> HttpResponse:
     """GET: show the upload form and the history. POST: import a file that a browser without
     JavaScript sends."""
@@ -193,7 +194,7 @@ def _show(
         "form": form,
         "list": _list(request),
         "too_large": too_large,
-        "max_bytes": max_bytes("IMPORT_MAX_MEGABYTES"),
+        "max_bytes": HISTORIES.files_bytes,
         "max_size": f"{settings.IMPORT_MAX_MEGABYTES:,} MB",
         "usage": usage,
     }

@@ -21,6 +21,7 @@ from tailrace.subscriptions.types.channel import all_channels
 from tailrace.web.accounts import tokens
 from tailrace.web.accounts.personal_data import all_personal_data
 from tailrace.web.api.site import api
+from tailrace.web.bodies import BodyLimits
 from tailrace.web.pages.menu import all_page_links
 
 
@@ -43,6 +44,7 @@ class Command(BaseCommand):
             "admin menu": any(item["title"] == "Weather" for item in sidebar.sections(request)),
             "panel": any(panel.title == "Forecast" for panel in all_panels()),
             "API": "/api/forecasts" in api.get_openapi_schema()["paths"],
+            "upload": BodyLimits().of(b"/api/forecasts/maps").longest,
             "scope": tokens.scopes().get("weather:read"),
             "invariant": any(rule.name == "weather.stations_report" for rule in all_invariants()),
             "personal data": "The colour of your umbrella."

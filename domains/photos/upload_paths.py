@@ -1,0 +1,3 @@
+from tailrace.web.bodies import UploadPaths
+
+PICTURES = UploadPaths("/api/photos", "/photos/upload", setting="PHOTOS_MAX_MEGABYTES")
