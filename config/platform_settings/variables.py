@@ -118,8 +118,8 @@ class PlatformSettings(AppSettings):
     WEB_PROCESSES: PositiveInt = 1
     """web processes"""
     WEB_READ_SECONDS: PositiveInt = 10
-    """seconds within which the headers of a request must arrive; the body may take another second
-    for each 16 KiB"""
+    """seconds within which the headers of a request must arrive, and for which its body may pause;
+    the body may take another second for each 16 KiB"""
     WEB_STATEMENT_SECONDS: PositiveInt = 30
     """seconds that a database statement of a request may take; then the answer is 503"""
     WEB_LOCK_SECONDS: PositiveInt = 10

@@ -1,20 +1,18 @@
 """An incoming request: the event loop of a web process collects it, then gunicorn parses it."""
 
-from collections.abc import Collection
 from tempfile import SpooledTemporaryFile
 
+from gunicorn.http.errors import NoMoreData
 from gunicorn.http.unreader import Unreader
 
+from tailrace.web.bodies import LARGE, SLOWEST, SLOWEST_LARGE, SMALL, BodyLimits
+
 MAX_HEAD = 64 * 1024
-IN_MEMORY = 64 * 1024
-"""Bytes of a request up to which it is kept in memory; a longer one is kept in a temporary file."""
-SLOWEST = 16 * 1024
-"""Minimum rate at which a client must send a body, in bytes per second."""
-SLOWEST_LARGE = 128 * 1024
-"""The same for large bodies, of which only few may arrive at once."""
 READ = 64 * 1024
 """Bytes that the parser reads at once."""
 END_OF_HEAD = b"\r\n\r\n"
+MOST_DIGITS = 18
+"""Of a Content-Length. Python refuses to read numbers of thousands of digits."""
 
 
 class HeadTooLarge(Exception):
@@ -22,38 +20,65 @@ class HeadTooLarge(Exception):
 
 
 class Arrival:
-    """The part of a request that has arrived. `until` is the deadline for the rest, by the caller's
-    clock. The longest body is `max_body`, or `max_large` for the paths `large_at`; one above
-    `max_body` is large."""
+    """The part of a request that has arrived.
 
-    def __init__(
-        self, until: float, max_body: int, max_large: int = 0, large_at: Collection[bytes] = ()
-    ) -> None:
-        self.until = until
-        self.max_body, self.max_large = max_body, max_large
-        self.large_at = large_at
-        self.is_large = False
-        self.received = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - read by gunicorn
+    `until` is the deadline for what comes next, by the caller's clock: the head may take
+    `patience` seconds; the body may pause for as long, and arrive at the minimum rate after as
+    many. A body that is not small waits, until `admit` is called, or `decline`.
+    """
+
+    def __init__(self, limits: BodyLimits, now: float, patience: float) -> None:
+        self.limits, self.patience = limits, patience
+        self.until = now + patience
+        self.received = SpooledTemporaryFile(max_size=SMALL)  # noqa: SIM115 - read by gunicorn
         self.head = bytearray()
         self.has_head = False
         self.path = b""
         self.method = b""
-        self.expects_continue = False
+        self.fields: dict[bytes, list[bytes]] = {}
+        """The values of the headers, by their names in lower case."""
         self.length = 0
-        """Bytes of the body to receive; 0 if it is too long or its length is unknown, since the
-        application refuses such a request by its head."""
+        """Bytes of the body, by the head; 0 if they are unknown."""
         self.missing = 0
-        """Bytes of the body that have not arrived yet."""
+        """Bytes of the body that have not arrived yet and are received."""
         self.cut = False
         """Whether the request has a body that is not received."""
+        self.is_too_long = False
+        self.waits = False
+        """Whether the body is not received until `admit` or `decline` is called."""
+        self.app_refuses = True
+        """Whether the app refuses the request by its head if its body is not received."""
+        self.user: int | None = None
+        """The id of the signed-in user, if the body was admitted."""
+        self.network = ""
+        """The network of the client, if the caller has set it."""
         self.excess = b""
         """Bytes after the request: the beginning of the next one."""
+        self._held = b""
+        self._body_began = 0.0
 
     @property
     def complete(self) -> bool:
-        return self.has_head and not self.missing
+        return self.has_head and not self.missing and not self.waits
 
-    def add(self, data: bytes) -> None:
+    @property
+    def is_large(self) -> bool:
+        return self.length > LARGE
+
+    @property
+    def arrived(self) -> int:
+        """Bytes of the body that have arrived and are received."""
+        return 0 if self.cut or self.waits else self.length - self.missing
+
+    @property
+    def expects_continue(self) -> bool:
+        return self.field(b"expect").lower() == "100-continue"
+
+    def field(self, name: bytes) -> str:
+        """Return the values of a header, joined by commas; "" without it."""
+        return b",".join(self.fields.get(name, ())).decode("latin-1")
+
+    def add(self, data: bytes, now: float) -> None:
         """Add bytes from the connection. Raises HeadTooLarge, or OSError of the temporary file."""
         if not self.has_head:
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
@@ -68,29 +93,50 @@ class Arrival:
             del self.head[end:]
             self._read_head()
             self.received.write(self.head)
+            self._body_began = now
+        if self.waits:
+            self._held, self.until = data, now + self.patience
+        else:
+            self._add_body(data, now)
+
+    def admit(self, user: int, now: float) -> None:
+        """Receive the body, which this user sends. Raises OSError of the temporary file."""
+        held, self._held = self._held, b""
+        self.waits, self.user, self.missing, self._body_began = False, user, self.length, now
+        self._add_body(held, now)
+
+    def decline(self) -> None:
+        """Do not receive the body."""
+        self.waits, self.cut, self._held = False, True, b""
+
+    def _add_body(self, data: bytes, now: float) -> None:
         body, self.excess = data[: self.missing], data[self.missing :]
-        self.missing -= len(body)
         self.received.write(body)
+        self.missing -= len(body)  # afterwards, so that what was not written has not arrived
+        rate = SLOWEST_LARGE if self.is_large else SLOWEST
+        self.until = self.patience + min(now, self._body_began + self.arrived / rate)
 
     def _read_head(self) -> None:
-        """Read path and body length from the head. If the head is invalid, no body is received,
-        since gunicorn refuses the request."""
+        """Read path, headers and body length. If the head is invalid, no body is received, since
+        gunicorn refuses the request."""
         self.has_head = True
         request_line, *lines = bytes(self.head).split(b"\r\n")
         self.method, _, target = request_line.partition(b" ")
         self.path = target.partition(b" ")[0].partition(b"?")[0]
-        fields: dict[bytes, set[bytes]] = {}
         for name, _, value in (line.partition(b":") for line in lines):
-            fields.setdefault(name.lower(), set()).add(value.strip(b" \t").lower())
-        lengths = fields.get(b"content-length", {b"0"})
+            self.fields.setdefault(name.lower(), []).append(value.strip(b" \t"))
+        limit = self.limits.of(self.path)
+        self.app_refuses = limit.app_refuses
+        lengths = set(self.fields.get(b"content-length", [b"0"]))
         length = lengths.pop()
-        is_known = not lengths and length.isdigit() and b"transfer-encoding" not in fields
-        longest = self.max_large if self.path in self.large_at else self.max_body
-        self.cut = not is_known or int(length) > longest
-        self.length = self.missing = 0 if self.cut else int(length)
-        self.is_large = self.length > self.max_body
-        self.until += self.length / (SLOWEST_LARGE if self.is_large else SLOWEST)
-        self.expects_continue = fields.get(b"expect") == {b"100-continue"}
+        is_known = not lengths and length.isdigit() and len(length) <= MOST_DIGITS
+        if not is_known or b"transfer-encoding" in self.fields:
+            self.cut = True
+            return
+        self.length = int(length)
+        self.cut = self.is_too_long = self.length > limit.longest
+        self.waits = not self.cut and self.length > SMALL
+        self.missing = 0 if self.cut or self.waits else self.length
 
 
 class ArrivedRequest(Unreader):
@@ -105,9 +151,12 @@ class ArrivedRequest(Unreader):
         arrival.received.seek(0)
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """Return the next bytes; b"" at the end."""
+        """Return the next bytes; b"" at the end. Raises NoMoreData, an OSError, at a body that was
+        not received."""
         # `size_hint` is ignored: the parser asks for the rest of the body and copies all bytes that
         # it got with each of its reads.
         data = self.arrival.received.read(READ)
         self.starved = self.starved or not data
+        if self.arrival.cut and not data:
+            raise NoMoreData
         return data

@@ -2,12 +2,17 @@
 receives a whole request before a thread handles it, so a slow client occupies no thread. If too
 many requests already wait, a request is refused at once, so that some connections are always left
 for incoming requests. The health pages have their own threads, and the event loop itself answers
-the liveness page."""
+the liveness page.
 
+Before a body above SMALL (`tailrace.web.bodies`) is received, a thread finds out who sends it. The
+body of a stranger is not received."""
+
+import math
 import selectors
 import socket
 import sys
 import time
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -20,7 +25,10 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, TConn, ThreadWorker
 
 from tailrace.config.monitoring import liveness
 from tailrace.config.monitoring.routes import route_of
-from tailrace.config.servers.arrival import IN_MEMORY, Arrival, ArrivedRequest, HeadTooLarge
+from tailrace.config.servers.arrival import Arrival, ArrivedRequest, HeadTooLarge
+from tailrace.config.servers.statuses import TOO_MANY, UNAVAILABLE
+from tailrace.web.accounts.security.request import address_behind_proxies, network
+from tailrace.web.bodies import LARGE_AT_ONCE, MAX_SPOOLED, SMALL, UNFINISHED_SMALL, BodyLimits
 
 HEALTH_PATHS = (b"/healthz", b"/readyz")
 HEALTH_THREADS = 2
@@ -38,15 +46,6 @@ CHECK_SECONDS = 0.1
 """Interval of the check for requests that did not arrive in time."""
 LINGER_SECONDS = 2.0
 MAX_LINGERING = 100
-MAX_SPOOLED = 512 * 1024 * 1024
-"""Maximum total length of the bodies that are arriving, without large ones."""
-FORM_BYTES = 1024 * 1024
-"""Maximum size of a form besides the uploaded file."""
-LARGE_AT = (b"/api/imports", b"/timeline/imports")
-"""Paths of uploads of location histories, whose bodies may be large."""
-MAX_LARGE = 2
-"""Maximum number of large bodies that arrive at once. They are limited separately, so that they do
-not delay other requests."""
 
 
 class Socket(socket.socket):
@@ -92,14 +91,16 @@ class Worker(ThreadWorker):
         self.lingering: dict[Connection, float] = {}
         self.spooled = 0
         self.notified = self.checked = 0.0
-        self.max_body = FORM_BYTES + max(
-            settings.DATA_UPLOAD_MAX_MEMORY_SIZE, settings.PHOTOS_MAX_MEGABYTES * 1_000_000
-        )
-        self.max_large_body = FORM_BYTES + settings.IMPORT_MAX_MEGABYTES * 1_000_000
-        self.large = 0
+        self.last_arrival = math.inf
         self.health_pool = Threads(HEALTH_THREADS, HEALTH_THREADS * WAITING_PER_THREAD, "health")
         sys.setswitchinterval(SWITCH_SECONDS)
         super().init_process()
+
+    def load_wsgi(self) -> None:
+        super().load_wsgi()
+        from tailrace.config.servers.senders import Senders  # needs the apps, which are loaded now
+
+        self.limits, self.senders = BodyLimits(), Senders(self.method_queue.defer)
 
     def get_thread_pool(self) -> Threads:
         """Return the threads for all requests except those for the health pages."""
@@ -136,13 +137,16 @@ class Worker(ThreadWorker):
         buffered = conn.parser.unreader.take_buffered()
         if conn.sock.gettimeout() != 0:
             conn.sock.setblocking(False)
-        until = time.monotonic() + settings.WEB_READ_SECONDS
-        self.arrivals[conn] = Arrival(until, self.max_body, self.max_large_body, LARGE_AT)
+        arrival = Arrival(self.limits, time.monotonic(), settings.WEB_READ_SECONDS)
+        self.arrivals[conn] = arrival
         if buffered:
             self._receive(conn, buffered)
         self._on_data(conn)
-        if conn in self.arrivals:
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_data, conn))
+        if conn in self.arrivals and not arrival.waits:
+            self._listen(conn)
+
+    def _listen(self, conn: Connection) -> None:
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_data, conn))
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
         """Begin to receive the next request of an idle connection."""
@@ -150,7 +154,8 @@ class Worker(ThreadWorker):
             super().on_client_socket_readable(conn, client)
 
     def _on_data(self, conn: Connection, _sock: socket.socket | None = None) -> None:
-        if conn not in self.arrivals:  # completed or dropped since the event
+        arrival = self.arrivals.get(conn)
+        if arrival is None or arrival.waits:  # completed or dropped since the event
             return
         try:
             data = conn.sock.recv(CHUNK)
@@ -165,32 +170,111 @@ class Worker(ThreadWorker):
 
     def _receive(self, conn: Connection, data: bytes) -> None:
         arrival = self.arrivals[conn]
-        had_head = arrival.has_head
+        had_head, spooled = arrival.has_head, _spooled(arrival)
         try:
-            arrival.add(data)
+            arrival.add(data, time.monotonic())
         except HeadTooLarge:
             return self._refuse(conn, "431 Request Header Fields Too Large")
         except OSError:
-            self.log.exception("A request cannot be kept in %s", "the folder of temporary files")
-            return self._refuse(conn, "503 Service Unavailable")
+            return self._refuse_unkept(conn)
+        self.spooled += _spooled(arrival) - spooled
         if arrival.has_head and not had_head:
-            self._count(arrival, 1)
             if arrival.path == liveness.PATH.encode():
                 return self._answer_liveness(conn, arrival)
-            full = self.large > MAX_LARGE if arrival.is_large else self.spooled > MAX_SPOOLED
-            if full and arrival.length > IN_MEMORY:
-                return self._refuse(conn, "503 Service Unavailable")
-            if arrival.expects_continue and arrival.missing:
-                self._send(conn, b"HTTP/1.1 100 Continue\r\n\r\n")
+            if arrival.is_too_long and not arrival.app_refuses:
+                text = f"The body has {arrival.length} bytes, more than this address accepts."
+                return self._refuse(conn, "413 Content Too Large", text)
+            if arrival.waits:
+                return self._look_up_sender(conn, arrival)
+            if arrival.missing and not self._may_be_unfinished(conn, arrival):
+                return
+        self._go_on(conn, arrival, begins=not had_head)
+
+    def _go_on(self, conn: Connection, arrival: Arrival, begins: bool) -> None:
+        """Hand over the request if it is complete, else make sure that there is space for the rest;
+        ask for the rest if the body `begins`."""
         if arrival.complete:
-            self._hand_over(conn)
+            return self._hand_over(conn)
+        if begins and arrival.missing and arrival.expects_continue:
+            self._send(conn, b"HTTP/1.1 100 Continue\r\n\r\n")
+        while self.spooled > MAX_SPOOLED:
+            self._refuse(self._heaviest(), UNAVAILABLE)
+
+    def _heaviest(self) -> Connection:
+        """Return the connection with the most bytes of the user with the most bytes, so that nobody
+        can use up the space of others."""
+        by_user: Counter[int | None] = Counter()
+        for arrival in self.arrivals.values():
+            by_user[arrival.user] += _spooled(arrival)
+        [(user, _bytes)] = by_user.most_common(1)
+        own = [conn for conn, arrival in self.arrivals.items() if arrival.user == user]
+        return max(own, key=lambda conn: _spooled(self.arrivals[conn]))
+
+    def _may_be_unfinished(self, conn: Connection, arrival: Arrival) -> bool:
+        """Refuse the oldest incomplete small body of this client's network if it sends too many.
+        Return whether this one is still received."""
+        arrival.network = self._network(conn, arrival)
+        same = [
+            each
+            for each, other in self.arrivals.items()
+            if other.network == arrival.network and other.user is None and other.missing
+        ]
+        if len(same) > UNFINISHED_SMALL:
+            self._refuse(same[0], TOO_MANY)
+        return conn in self.arrivals
+
+    def _network(self, conn: Connection, arrival: Arrival) -> str:
+        peer = conn.client[0] if isinstance(conn.client, tuple) else ""
+        return network(address_behind_proxies(peer, arrival.field(b"x-forwarded-for")))
+
+    # A body above SMALL is received once a thread has found out who sends it.
+
+    def _look_up_sender(self, conn: Connection, arrival: Arrival) -> None:
+        """Let a thread look up the sender of a body; meanwhile, nothing is received."""
+        if conn.sock in self.poller.get_map():
+            self.poller.unregister(conn.sock)
+        headers = arrival.field(b"authorization"), arrival.field(b"cookie")
+        then = partial(self._on_sender, conn, arrival)
+        self.senders.look_up(*headers, self._network(conn, arrival), then)
+
+    def _on_sender(self, conn: Connection, arrival: Arrival, user: int | None, status: str) -> None:
+        if self.arrivals.get(conn) is not arrival:  # dropped meanwhile
+            return
+        if status:
+            return self._refuse(conn, status)
+        if user is None:
+            return self._decline(conn, arrival)
+        if arrival.is_large and (status := self._status_without_place(user)):
+            return self._refuse(conn, status)
+        try:
+            arrival.admit(user, time.monotonic())
+        except OSError:
+            return self._refuse_unkept(conn)
+        self.spooled += _spooled(arrival)
+        self._listen(conn)
+        self._go_on(conn, arrival, begins=True)
+
+    def _status_without_place(self, user: int) -> str:
+        """Return the status of the answer if the user gets no place for a large body, else ""."""
+        users = [each.user for each in self.arrivals.values() if each.user and each.is_large]
+        if user in users:
+            return TOO_MANY
+        return UNAVAILABLE if len(users) >= LARGE_AT_ONCE else ""
+
+    def _decline(self, conn: Connection, arrival: Arrival) -> None:
+        """Do not receive the body of a stranger: let the app answer by the head if it can."""
+        arrival.decline()
+        if arrival.app_refuses:
+            return self._hand_over(conn)
+        text = f"Sign in to send more than {SMALL // 1024} KiB."
+        self._refuse(conn, "413 Content Too Large", text)
 
     def _hand_over(self, conn: Connection) -> None:
         """Let a thread handle the received request, or refuse it if too many requests wait."""
         is_health = self.arrivals[conn].path.startswith(HEALTH_PATHS)
         threads: Threads = self.health_pool if is_health else self.tpool
         if threads.requests >= threads.most:
-            return self._refuse(conn, "503 Service Unavailable")
+            return self._refuse(conn, UNAVAILABLE)
         conn.parser.unreader = ArrivedRequest(self._forget(conn))
         threads.requests += 1
         future = threads.submit(self.handle, conn)
@@ -204,10 +288,17 @@ class Worker(ThreadWorker):
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
         """Return whether to keep the connection open. Called in the thread."""
-        keeps = super()._keepalive_after(conn, keepalive) and not conn.parser.unreader.starved
-        if keeps:
-            conn.parser.unreader.unread(conn.parser.unreader.arrival.excess)
+        reader = conn.parser.unreader
+        # A body that was not received cannot be drained, as `super` does.
+        keeps = not reader.starved and super()._keepalive_after(conn, keepalive)
+        if keeps := keeps and not reader.starved:
+            reader.unread(reader.arrival.excess)
         return keeps
+
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        """Handle a request, in a thread. A client that waited for 100 Continue has its answer."""
+        req._expected_100_continue = False
+        return super().handle_request(req, conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Answer a request that gunicorn refuses or that failed outside of Django. Its route is
@@ -222,11 +313,13 @@ class Worker(ThreadWorker):
         if (now := time.monotonic()) - self.checked < CHECK_SECONDS:
             return
         self.checked = now
+        if not self.alive:  # during shutdown, requests that arrive soon are still answered
+            self.last_arrival = min(self.last_arrival, now + STOP_KEEPALIVE_LINGER)
         for conn, arrival in list(self.arrivals.items()):
-            if not self.alive:  # during shutdown, requests that arrive soon are still answered
-                arrival.until = min(arrival.until, now + STOP_KEEPALIVE_LINGER)
-            if arrival.until <= now or not (self.alive or arrival.head):
-                self._refuse(conn, "408 Request Timeout" if arrival.head else "")
+            late = min(arrival.until, self.last_arrival) <= now
+            if late or not (self.alive or arrival.head):
+                status = UNAVAILABLE if arrival.waits else "408 Request Timeout"
+                self._refuse(conn, status if arrival.head else "")
         for conn, until in list(self.lingering.items()):
             if until <= now:
                 self._end_lingering(conn)
@@ -243,13 +336,21 @@ class Worker(ThreadWorker):
         self._send(conn, head.encode() + body)
         self._drop(conn)
 
-    def _refuse(self, conn: Connection, status: str) -> None:
+    def _refuse_unkept(self, conn: Connection) -> None:
+        self.log.exception("A request cannot be kept in %s", "the folder of temporary files")
+        self._refuse(conn, UNAVAILABLE)
+
+    def _refuse(self, conn: Connection, status: str, text: str = "") -> None:
         arrival = self._forget(conn)
         self.nr_conns -= 1
         if status:
-            retry = "Retry-After: 1\r\n" if status.startswith("503") else ""
-            head = f"HTTP/1.1 {status}\r\n{retry}Content-Length: 0\r\nConnection: close\r\n\r\n"
-            self._send(conn, head.encode())
+            retry = "Retry-After: 1\r\n" if status in (UNAVAILABLE, TOO_MANY) else ""
+            kind = "Content-Type: text/plain; charset=utf-8\r\n" if text else ""
+            head = (
+                f"HTTP/1.1 {status}\r\n{retry}{kind}Content-Length: {len(text)}\r\n"
+                "Connection: close\r\n\r\n"
+            )
+            self._send(conn, (head + text).encode())
         if status and (arrival.cut or not arrival.complete):
             self.linger(conn)
         else:
@@ -262,13 +363,17 @@ class Worker(ThreadWorker):
 
     def _make_room(self, most: int) -> None:
         """Close connections until there are fewer than `most`: first the idle ones, then the oldest
-        incomplete ones. Pending bytes are read before, since they may complete a request."""
-        for conn in [*self.keepalived_conns, *self.arrivals]:
+        incomplete ones, those of signed-in users last. Pending bytes are read before, since they
+        may complete a request."""
+        if self.nr_conns < most:
+            return
+        oldest = sorted(self.arrivals, key=lambda conn: self.arrivals[conn].user is not None)
+        for conn in [*self.keepalived_conns, *oldest]:
             if self.nr_conns < most:
                 return
             if conn in self.arrivals:
                 self._on_data(conn)
-            else:
+            elif conn in self.keepalived_conns:
                 self.on_client_socket_readable(conn, conn.sock)
             if conn in self.arrivals:
                 self._drop(conn)
@@ -283,16 +388,8 @@ class Worker(ThreadWorker):
         if conn.sock in self.poller.get_map():
             self.poller.unregister(conn.sock)
         arrival = self.arrivals.pop(conn)
-        if arrival.has_head:
-            self._count(arrival, -1)
+        self.spooled -= _spooled(arrival)
         return arrival
-
-    def _count(self, arrival: Arrival, sign: int) -> None:
-        """Add a body to the arriving bodies (sign 1) or remove it (sign -1)."""
-        if arrival.is_large:
-            self.large += sign
-        else:
-            self.spooled += sign * arrival.length
 
     # If a connection is closed while the client still sends, it is reset, and the client may lose
     # the response. So the worker reads and discards the client's bytes for a short time.
@@ -328,4 +425,10 @@ class Worker(ThreadWorker):
 
     def handle_quit(self, sig: int, frame: Any) -> None:
         self.health_pool.shutdown(wait=False)
+        self.senders.shutdown(wait=False)
         super().handle_quit(sig, frame)
+
+
+def _spooled(arrival: Arrival) -> int:
+    """Return the bytes that count towards MAX_SPOOLED."""
+    return 0 if arrival.is_large or arrival.user is None else arrival.arrived

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from django.db import connection
 
 from tests.addresses import address
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.servers.gunicorn import WebServer, read_to_end, web_server
+from tests.subscriptions.sample_domain import person
+from tests.web.program import make_token
 
 # What the server records is removed after each test.
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
@@ -43,8 +46,6 @@ SLOW = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[WebServer]:
     """A web server that waits long for its clients."""
-    from django.db import connection
-
     with web_server(
         tmp_path_factory.mktemp("web"),
         DATABASE_URL=address(connection.settings_dict),
@@ -156,11 +157,17 @@ def test_the_files_of_uploads_that_end_halfway_are_gone(tmp_path: Path) -> None:
         links = (os.readlink(link) for each in below for link in _links(each.pid))
         return sum(str(files) in link for link in links)
 
-    with web_server(tmp_path, app="tests.servers.echo:application", TMPDIR=str(files)) as server:
+    token = make_token(person("ann"), "test", ["feeds"])[1]
+    head = f"POST /api/photos HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    half = head.encode() + b"Content-Length: 9000000\r\n\r\n" + b"x" * 200_000
+    with web_server(
+        tmp_path, app="tests.servers.echo:application", TMPDIR=str(files),
+        DATABASE_URL=address(connection.settings_dict),
+    ) as server:  # fmt: skip
         before = held(server)
         with ExitStack() as stack:
             for _ in range(8):
-                peer = server.connect(SLOW["half an upload in a file"])
+                peer = server.connect(half)
                 stack.enter_context(closing(peer))
             wait_until(lambda: held(server) == before + 8)
         wait_until(lambda: held(server) == before)

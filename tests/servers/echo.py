@@ -1,4 +1,4 @@
-"""A WSGI application that answers with what it has read; it needs no Django."""
+"""A WSGI application that answers with what it has read. The web server uses Django's apps."""
 
 import hashlib
 import json
@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import django
+
+django.setup()
 released = threading.Event()
 
 
@@ -19,11 +22,17 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         released.clear()
     elif path.endswith("/release"):
         released.set()
-    body = environ["wsgi.input"].read() if path != "/unread" else b""
+    body, received = b"", True
+    if path != "/unread":
+        try:
+            body = environ["wsgi.input"].read()
+        except OSError:
+            received = False
     answer = json.dumps(
         {
             "path": path,
             "scheme": environ["wsgi.url_scheme"],
+            "received": received,
             "length": len(body),
             "digest": hashlib.sha256(body).hexdigest(),
         }

@@ -45,7 +45,12 @@ def spend_in_admin(user: int) -> Taken:
 def spend_of_address(request: HttpRequest, kind: str = "web") -> Taken:
     """Take one request of this kind from the budget of the client's IP address, which has one for
     each kind. Raises BudgetExceeded."""
-    return _take([_user_bucket(f"{kind}:address:{network(client_address(request))}")])
+    return spend_of_network(network(client_address(request)), kind)
+
+
+def spend_of_network(client: str, kind: str) -> Taken:
+    """Take one request of this kind from the budget of a network. Raises BudgetExceeded."""
+    return _take([_user_bucket(f"{kind}:address:{client}")])
 
 
 def _user_bucket(name: str, cost: float = 1.0) -> Bucket:

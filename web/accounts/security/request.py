@@ -48,8 +48,14 @@ def client_address(request: HttpRequest | None) -> str:
     that a proxy in WEB_PROXIES added are used."""
     if request is None:
         return ""
-    address = _parse(request.META.get("REMOTE_ADDR", ""))
-    entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    meta = request.META
+    return address_behind_proxies(meta.get("REMOTE_ADDR", ""), meta.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def address_behind_proxies(peer: str, forwarded_for: str) -> str:
+    """Return the IP address of the client of a connection from `peer` with this header."""
+    address = _parse(peer)
+    entries = forwarded_for.split(",")
     # Without REMOTE_ADDR the server listens on a Unix socket, which only the proxy can reach.
     while entries and (address is None or _is_proxy(address)):
         previous_hop = _parse(entries.pop().strip())

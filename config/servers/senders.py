@@ -1,0 +1,59 @@
+"""Threads of a web process that look up who sends a request, before its body is received."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import structlog
+from django.db import DatabaseError
+
+from tailrace.config.servers.statuses import TOO_MANY, UNAVAILABLE
+from tailrace.db.limits import reason
+from tailrace.web.accounts.budget import BudgetExceeded
+from tailrace.web.accounts.sender import Credentials, user_of
+
+log = structlog.get_logger(__name__)
+
+THREADS = 2
+MOST, MOST_OF_NETWORK = 128, 64
+"""Maximum number of requests whose sender is being looked up, in total and of one network."""
+
+Then = Callable[[int | None, str], None]
+"""Takes the id of the user (None: a stranger), and a status if the request is refused."""
+
+
+class Senders(ThreadPoolExecutor):
+    """`defer` lets the event loop call a function."""
+
+    def __init__(self, defer: Callable[..., None]) -> None:
+        super().__init__(THREADS, "sender")
+        self._defer = defer
+        self._pending: Counter[str] = Counter()
+
+    def look_up(self, authorization: str, cookies: str, network: str, then: Then) -> None:
+        """Look up the sender of a request with these two headers. The event loop, which calls this,
+        calls `then` with the result: at once if there are no credentials, or too many requests."""
+        credentials = Credentials.of(authorization, cookies)
+        if credentials is None:
+            return then(None, "")
+        if self._pending.total() >= MOST or self._pending[network] >= MOST_OF_NETWORK:
+            return then(None, UNAVAILABLE)
+        self._pending[network] += 1
+        future = self.submit(user_of, credentials, network)
+        future.add_done_callback(lambda done: self._defer(self._finish, network, then, done))
+
+    def _finish(self, network: str, then: Then, done: "Future[int | None]") -> None:
+        self._pending -= Counter([network])
+        then(*_result(done))
+
+
+def _result(done: "Future[int | None]") -> tuple[int | None, str]:
+    try:
+        return done.result(), ""
+    except BudgetExceeded:
+        return None, TOO_MANY
+    except DatabaseError as error:
+        log.warning("web.sender_not_read", error=reason(error))
+    except Exception:
+        log.exception("web.sender_not_read")
+    return None, UNAVAILABLE
