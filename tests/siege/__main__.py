@@ -1,7 +1,7 @@
 """`make siege`: start the platform, attack it, and print how long /healthz took meanwhile.
 
 ATTACK=logins,pictures chooses. The status is 1 if an answer of /healthz took more than a second, or
-was not 200.
+was not 200. While others claim space for bodies, the same is asked of a user's own.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,14 +23,42 @@ from tests.servers.platform import ROOT, Platform, running_platform
 from tests.servers.raw import conversing, read_request
 from tests.servers.web import silent_port
 from tests.siege.attacker import Attacker
-from tests.siege.attacks import ATTACKS, PATIENCE_SECONDS, Target
+from tests.siege.attacks import (
+    ATTACKS,
+    PATIENCE_SECONDS,
+    Answers,
+    Target,
+    silent_claims,
+    silent_imports,
+)
 
 LIMIT_SECONDS = 1.0
 START_SECONDS = 180.0
 CALM_SECONDS = 5.0
 """Without an attack, before the first one."""
-PATHS = ("/healthz", "/healthz/live", "/accounts/login/")
-"""What is asked meanwhile; the last one is for comparison."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is asked meanwhile. `status` is what its answers have to be; empty: it is only for
+    comparison. With `length`, a user sends a body."""
+
+    path: str
+    status: str = ""
+    length: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.length:,} bytes" if self.length else self.path
+
+
+HEALTH = [Probe("/healthz", "200"), Probe("/healthz/live", "200")]
+ALWAYS = [*HEALTH, Probe("/accounts/login/")]
+OF_USERS = [Probe("/api/feeds", "400", 100_000), Probe("/api/imports", "100", 2_000_000_000)]
+"""A body that is not JSON, and a large body, which may come."""
+
+
+def probes(attack: Callable[[Target], Answers] | None) -> list[Probe]:
+    return ALWAYS + OF_USERS if attack in (silent_claims, silent_imports) else ALWAYS
 
 
 @dataclass
@@ -63,17 +91,17 @@ def main() -> int:
         for attack in [None, *(each for each in ATTACKS if each.__name__ in chosen)]:
             name = attack.__name__ if attack else "no attack"
             began = time.monotonic()
-            with probed(target) as seen:
+            with probed(target, probes(attack)) as seen:
                 if attack is None:
                     time.sleep(CALM_SECONDS)
                 answers = attack(target) if attack else Counter()
             print(f"\n{name}, {time.monotonic() - began:.0f} s: {words(answers)}")
-            for path, each in seen.items():
-                print(f"  {path:18} p99 / longest: {each}", flush=True)
-            for path in PATHS[:2]:
-                if seen[path].most() > LIMIT_SECONDS or set(seen[path].statuses) != {"200"}:
-                    slow.append(f"{path} during {name}")
-    print("\n" + (f"ABOVE A SECOND: {', '.join(slow)}" if slow else "/healthz held"))
+            for probe, each in seen.items():
+                print(f"  {probe!s:18} p99 / longest: {each}", flush=True)
+                is_late = each.most() > LIMIT_SECONDS or set(each.statuses) != {probe.status}
+                if probe.status and is_late:
+                    slow.append(f"{probe} during {name}")
+    print("\n" + (f"ABOVE A SECOND, OR REFUSED: {', '.join(slow)}" if slow else "/healthz held"))
     return 1 if slow else 0
 
 
@@ -113,18 +141,17 @@ def _interim_answers(peer: socket.socket) -> None:
 
 
 @contextmanager
-def probed(target: Target) -> Iterator[dict[str, Seen]]:
-    """Ask each of PATHS all the time; what was seen is there when the block has ended."""
-    seen = {path: Seen() for path in PATHS}
+def probed(target: Target, probes: list[Probe]) -> Iterator[dict[Probe, Seen]]:
+    """Send each of the probes all the time; what was seen is there when the block has ended."""
+    seen = {probe: Seen() for probe in probes}
     with ExitStack() as stack:
-        logs = {path: stack.enter_context(tempfile.NamedTemporaryFile("w+")) for path in PATHS}
-        probers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.siege.prober", target.url + path],
-                cwd=ROOT, stdout=log,
-            )
-            for path, log in logs.items()
-        ]  # fmt: skip
+        logs = {probe: stack.enter_context(tempfile.NamedTemporaryFile("w+")) for probe in probes}
+        probers = []
+        for number, (probe, log) in enumerate(logs.items(), start=1):
+            words = [sys.executable, "-m", "tests.siege.prober", target.url + probe.path]
+            if probe.length:
+                words += [target.attackers[-number].tokens[0], str(probe.length)]
+            probers.append(subprocess.Popen(words, cwd=ROOT, stdout=log))
         for log in logs.values():
             _wait_for_a_line(log.name)
         yield seen
@@ -133,11 +160,11 @@ def probed(target: Target) -> Iterator[dict[str, Seen]]:
         for prober in probers:
             prober.terminate()
             prober.wait()
-        for path, log in logs.items():
+        for probe, log in logs.items():
             whole = Path(log.name).read_text().rpartition("\n")[0]
             for seconds, status in map(json.loads, whole.splitlines()):
-                seen[path].seconds.append(seconds)
-                seen[path].statuses[status] += 1
+                seen[probe].seconds.append(seconds)
+                seen[probe].statuses[status] += 1
 
 
 def _wait_for_a_line(path: str) -> None:

@@ -75,6 +75,7 @@ def at_once(call: Callable[[T], str], inputs: Iterable[T], threads: int = 64) ->
 
 # --- connections ---
 
+MB = 1_000_000
 HEAD = b"POST /accounts/login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n"
 
 
@@ -91,6 +92,35 @@ def slow_bodies(target: Target) -> Answers:
 def silent_connections(target: Target) -> Answers:
     """A thousand connections that send nothing."""
     return _held(target, [b""] * 1000)
+
+
+def silent_claims(target: Target) -> Answers:
+    """Uploads of 20 MB, 1 MB and 100 KB of which a byte comes, of strangers and of one user: 28 of
+    each."""
+    token = target.attackers[0].tokens[0]
+    claims = [
+        claim
+        for length in (20 * MB, MB, MB // 10)
+        for claim in (_claim("/accounts/login/", length), _claim("/api/photos", length, token))
+        for _ in range(28)
+    ]
+    return _held(target, claims)
+
+
+def silent_imports(target: Target) -> Answers:
+    """The same with imports of 4.5 GB: as many as there are places, and more."""
+    token = target.attackers[0].tokens[0]
+    claims = [_claim("/api/imports", 4500 * MB), _claim("/api/imports", 4500 * MB, token)]
+    return _held(target, claims * 4)
+
+
+def _claim(path: str, length: int, token: str = "") -> bytes:
+    """A head that announces a body, and the body's first byte."""
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}"
+        f"Content-Length: {length}\r\n\r\nx"
+    ).encode()
 
 
 def _held(target: Target, heads: list[bytes], drip: bytes = b"") -> Answers:
@@ -238,7 +268,8 @@ def everything_at_once(target: Target) -> Answers:
 
 
 ATTACKS: list[Callable[[Target], Answers]] = [
-    silent_connections, half_open_connections, slow_bodies, logins, pictures,
+    silent_connections, half_open_connections, slow_bodies, silent_claims, silent_imports,
+    logins, pictures,
     tests_of_silent_endpoints, tests_of_chattering_endpoints, previews, documents,
     tokens_of_one_user, feeds_of_nothing, everything_at_once,
 ]  # fmt: skip
