@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 THREADS = 2
 MOST, MOST_OF_NETWORK = 128, 64
-"""Maximum number of requests whose sender is being looked up, in total and of one network."""
+"""Maximum number of credentials that are being looked up, in total and of one network."""
 
 Then = Callable[[int | None, str], None]
 """Takes the id of the user (None: a stranger), and a status if the request is refused."""
@@ -28,23 +28,32 @@ class Senders(ThreadPoolExecutor):
     def __init__(self, defer: Callable[..., None]) -> None:
         super().__init__(THREADS, "sender")
         self._defer = defer
-        self._pending: Counter[str] = Counter()
+        self._networks: Counter[str] = Counter()
+        self._waiting: dict[Credentials, list[Then]] = {}
 
     def look_up(self, authorization: str, cookies: str, network: str, then: Then) -> None:
         """Look up the sender of a request with these two headers. The event loop, which calls this,
-        calls `then` with the result: at once if there are no credentials, or too many requests."""
+        calls `then` with the result: at once if there are no credentials, or too many others.
+        Credentials of several requests at once are looked up once."""
         credentials = Credentials.of(authorization, cookies)
         if credentials is None:
             return then(None, "")
-        if self._pending.total() >= MOST or self._pending[network] >= MOST_OF_NETWORK:
+        if credentials in self._waiting:
+            self._waiting[credentials].append(then)
+            return None
+        if len(self._waiting) >= MOST or self._networks[network] >= MOST_OF_NETWORK:
             return then(None, UNAVAILABLE)
-        self._pending[network] += 1
+        self._networks[network] += 1
+        self._waiting[credentials] = [then]
         future = self.submit(user_of, credentials, network)
-        future.add_done_callback(lambda done: self._defer(self._finish, network, then, done))
+        future.add_done_callback(lambda done: self._defer(self._finish, credentials, network, done))
+        return None
 
-    def _finish(self, network: str, then: Then, done: "Future[int | None]") -> None:
-        self._pending -= Counter([network])
-        then(*_result(done))
+    def _finish(self, credentials: Credentials, network: str, done: "Future[int | None]") -> None:
+        self._networks -= Counter([network])
+        result = _result(done)
+        for then in self._waiting.pop(credentials):
+            then(*result)
 
 
 def _result(done: "Future[int | None]") -> tuple[int | None, str]:
