@@ -76,7 +76,7 @@ def at_once(call: Callable[[T], str], inputs: Iterable[T], threads: int = 64) ->
 # --- connections ---
 
 MB = 1_000_000
-HEAD = b"POST /accounts/login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n"
+HEAD = b"POST /accounts/login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60000\r\n"
 
 
 def half_open_connections(target: Target) -> Answers:
