@@ -45,7 +45,7 @@ def test_json_has_one_object_per_line_with_the_bound_facts() -> None:
     records = [json.loads(line) for line in lines("json")]
     assert [record["event"] for record in records] == [
         "job.settled",
-        "lost redis://:***@host:6379/0",
+        "lost redis://***@host:6379/0",
         "refused",
         "job.broke",
     ]
@@ -53,7 +53,7 @@ def test_json_has_one_object_per_line_with_the_bound_facts() -> None:
         assert (record["event_id"], record["job_id"]) == (7, 8)
         assert (record["claim_no"], record["queue"]) == (2, "builds.x")
         assert record["timestamp"].endswith("Z")
-    assert records[0]["url"] == "amqp://me:***@host/vhost"
+    assert records[0]["url"] == "amqp://***@host/vhost"
     assert records[1]["logger"] == "celery.worker"
     assert records[2]["status_code"] == 500
     assert "ValueError: broken" in records[3]["exception"]
