@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -70,6 +71,8 @@ class Connection(TConn):
     def __init__(self, worker: "Worker", *args: Any) -> None:
         super().__init__(*args)
         self.worker = worker
+        self.listens = False
+        """Whether the event loop waits for more of a request."""
         self.initialized = True
         self.parser = get_parser(self.cfg, self.sock, self.client)
 
@@ -125,7 +128,8 @@ class Worker(ThreadWorker):
             except OSError:  # the client disconnected, or no file descriptor is free
                 self._make_room(self.nr_conns)
                 return
-            sock = Socket(fileno=peer.detach())
+            # Told what it is, it does not ask the kernel.
+            sock = Socket(peer.family, peer.type, peer.proto, peer.detach())
             self.nr_conns += 1
             own = self.addresses.get(listener) or listener.getsockname()
             self.addresses[listener] = own
@@ -145,8 +149,17 @@ class Worker(ThreadWorker):
         if conn in self.arrivals and not arrival.waits:
             self._listen(conn)
 
+    # `listens`, as to ask the poller for a socket that it does not have makes system calls for the
+    # text of its KeyError: on a busy server, the loop waits for all threads after each of them.
+
     def _listen(self, conn: Connection) -> None:
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_data, conn))
+        conn.listens = True
+
+    def _stop_listening(self, conn: Connection) -> None:
+        if conn.listens:
+            self.poller.unregister(conn.sock)
+            conn.listens = False
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
         """Begin to receive the next request of an idle connection."""
@@ -231,8 +244,7 @@ class Worker(ThreadWorker):
 
     def _look_up_sender(self, conn: Connection, arrival: Arrival) -> None:
         """Let a thread look up the sender of a body; meanwhile, nothing is received."""
-        if conn.sock in self.poller.get_map():
-            self.poller.unregister(conn.sock)
+        self._stop_listening(conn)
         headers = arrival.field(b"authorization"), arrival.field(b"cookie")
         then = partial(self._on_sender, conn, arrival)
         self.senders.look_up(*headers, self._network(conn, arrival), then)
@@ -367,16 +379,20 @@ class Worker(ThreadWorker):
         may complete a request."""
         if self.nr_conns < most:
             return
-        oldest = sorted(self.arrivals, key=lambda conn: self.arrivals[conn].user is not None)
-        for conn in [*self.keepalived_conns, *oldest]:
-            if self.nr_conns < most:
-                return
+        for conn in self._least_needed():
             if conn in self.arrivals:
                 self._on_data(conn)
             elif conn in self.keepalived_conns:
                 self.on_client_socket_readable(conn, conn.sock)
             if conn in self.arrivals:
                 self._drop(conn)
+            if self.nr_conns < most:
+                return
+
+    def _least_needed(self) -> Iterator[Connection]:
+        yield from [*self.keepalived_conns]
+        yield from [conn for conn, arrival in self.arrivals.items() if arrival.user is None]
+        yield from [*self.arrivals]
 
     def _drop(self, conn: Connection) -> None:
         self._forget(conn)
@@ -385,8 +401,7 @@ class Worker(ThreadWorker):
 
     def _forget(self, conn: Connection) -> Arrival:
         """Stop receiving a request; return the part that has arrived."""
-        if conn.sock in self.poller.get_map():
-            self.poller.unregister(conn.sock)
+        self._stop_listening(conn)
         arrival = self.arrivals.pop(conn)
         self.spooled -= _spooled(arrival)
         return arrival
