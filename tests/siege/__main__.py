@@ -1,7 +1,8 @@
 """`make siege`: start the platform, attack it, and print how long /healthz took meanwhile.
 
 ATTACK=logins,pictures chooses. The status is 1 if an answer of /healthz took more than a second, or
-was not 200. While others claim space for bodies, the same is asked of a user's own.
+was not 200. While others claim space for bodies, or send imports that would take much memory, the
+same is asked of a user's own.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from tests.siege.attacks import (
     PATIENCE_SECONDS,
     Answers,
     Target,
+    endless_names,
     silent_claims,
     silent_imports,
 )
@@ -58,7 +60,9 @@ OF_USERS = [Probe("/api/feeds", "400", 100_000), Probe("/api/imports", "100", 2_
 
 
 def probes(attack: Callable[[Target], Answers] | None) -> list[Probe]:
-    return ALWAYS + OF_USERS if attack in (silent_claims, silent_imports) else ALWAYS
+    if attack in (silent_claims, silent_imports):
+        return ALWAYS + OF_USERS
+    return ALWAYS + OF_USERS[:1] if attack is endless_names else ALWAYS
 
 
 @dataclass

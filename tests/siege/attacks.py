@@ -1,6 +1,7 @@
 """Each attack takes the target and returns what was answered, counted. None lasts half a minute."""
 
 import contextlib
+import gzip
 import socket
 import threading
 import time
@@ -198,6 +199,28 @@ def pictures(target: Target) -> Answers:
     )
 
 
+def endless_names(target: Target) -> Answers:
+    """Ten packed imports with two million different names each. The answers are how they ended."""
+    names = b"".join(b"<a%d/>" % number for number in range(2_000_000))
+    file = gzip.compress(b'<gpx version="1.1"><trk>' + names, 1)
+    return at_once(lambda who: _import(target, who.tokens[0], file), target.attackers)
+
+
+def _import(target: Target, token: str, file: bytes) -> str:
+    headers, until = {"Authorization": f"Bearer {token}"}, time.monotonic() + PATIENCE_SECONDS
+    files = {"file": ("a.gpx.gz", file)}
+    with _client() as client, named_errors() as error:
+        answer = client.post(target.url + "/api/imports", headers=headers, files=files)
+        while answer.is_success and time.monotonic() < until:
+            row = answer.json()
+            if row["state"] not in ("receiving", "queued", "parsing"):
+                return f"{row['state']}: {row['error'].partition(':')[0]}"
+            time.sleep(1)
+            answer = client.get(f"{target.url}/api/imports/{row['id']}", headers=headers)
+        return str(answer.status_code)
+    return error[0]
+
+
 def tests_of_silent_endpoints(target: Target) -> Answers:
     """Everybody asks for eight tests of an endpoint that never answers."""
     return _tests(target, 0)
@@ -269,7 +292,7 @@ def everything_at_once(target: Target) -> Answers:
 
 ATTACKS: list[Callable[[Target], Answers]] = [
     silent_connections, half_open_connections, slow_bodies, silent_claims, silent_imports,
-    logins, pictures,
+    logins, pictures, endless_names,
     tests_of_silent_endpoints, tests_of_chattering_endpoints, previews, documents,
     tokens_of_one_user, feeds_of_nothing, everything_at_once,
 ]  # fmt: skip
