@@ -31,23 +31,8 @@ QUIET = {
 def configure(settings: dict[str, Any]) -> None:
     """Configure logging for this process by settings.LOGGING: `style` is json or console, `level`
     the lowest level to log."""
-    shared_processors: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,
-        hide_paths,
-        mask_secrets,
-    ]
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            *shared_processors,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=_PROCESSORS,
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
@@ -63,7 +48,7 @@ def configure(settings: dict[str, Any]) -> None:
                         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                         _renderer(settings["style"]),
                     ],
-                    "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *shared_processors],
+                    "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *_SHARED],
                 }
             },
             "filters": {"routes": {"()": RouteOfAccess}},
@@ -102,6 +87,25 @@ def hide_paths(logger: Any, name: str, event: EventDict) -> EventDict:
             if isinstance(event.get(key), str):
                 event[key] = without_path(event[key], path)
     return event
+
+
+_SHARED: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+    structlog.processors.format_exc_info,
+    hide_paths,
+    mask_secrets,
+]
+_PROCESSORS: list[Processor] = [
+    structlog.stdlib.filter_by_level,
+    structlog.stdlib.PositionalArgumentsFormatter(),
+    *_SHARED,
+    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+]
+"""The same list each time: loggers that were used before refer to it."""
 
 
 def _renderer(style: str) -> Processor:

@@ -4,6 +4,11 @@ import json
 import os
 from pathlib import Path
 
+import structlog
+from django.conf import settings
+from structlog.testing import capture_logs
+
+from tailrace.config.monitoring.logs import configure
 from tests import forks
 
 ROOT = Path(__file__).parents[2]
@@ -65,3 +70,12 @@ def test_the_console_is_readable_and_shows_no_local_variables() -> None:
     assert "queue=builds.x" in text
     assert "ValueError: broken" in text
     assert not text.lstrip().startswith("{")
+
+
+def test_loggers_that_were_used_before_logging_is_configured_again_can_be_captured() -> None:
+    log = structlog.get_logger("tests.used_before")
+    log.info("before")
+    configure(settings.LOGGING)
+    with capture_logs() as records:
+        log.info("after")
+    assert [record["event"] for record in records] == ["after"]
