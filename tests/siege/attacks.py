@@ -214,7 +214,7 @@ def _import(target: Target, token: str, file: bytes) -> str:
         while answer.is_success and time.monotonic() < until:
             row = answer.json()
             if row["state"] not in ("receiving", "queued", "parsing"):
-                return f"{row['state']}: {row['error'].partition(':')[0]}"
+                return f"{row['state']}: {row['error'][:64]}"
             time.sleep(1)
             answer = client.get(f"{target.url}/api/imports/{row['id']}", headers=headers)
         return str(answer.status_code)
