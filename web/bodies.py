@@ -79,7 +79,7 @@ class BodyLimit:
 
     longest: int
     app_refuses: bool
-    """Whether the app refuses a longer body, and the body of a stranger, by the head alone. Then
+    """Whether the app refuses a longer body, and the body of a stranger, from the head only. Then
     the answer is a page or a problem; otherwise the web server refuses it."""
 
 

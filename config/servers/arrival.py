@@ -112,7 +112,7 @@ class Arrival:
     def _add_body(self, data: bytes, now: float) -> None:
         body, self.excess = data[: self.missing], data[self.missing :]
         self.received.write(body)
-        self.missing -= len(body)  # afterwards, so that what was not written has not arrived
+        self.missing -= len(body)  # afterwards: bytes that were not written have not arrived
         rate = SLOWEST_LARGE if self.is_large else SLOWEST
         self.until = self.patience + min(now, self._body_began + self.arrived / rate)
 

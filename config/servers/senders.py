@@ -1,4 +1,4 @@
-"""Threads of a web process that look up who sends a request, before its body is received."""
+"""Threads of a web process that find the user of a request before its body is received."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import structlog
 from django.db import DatabaseError
 
-from tailrace.config.servers.statuses import TOO_MANY, UNAVAILABLE
+from tailrace.config.servers.connection import TOO_MANY, UNAVAILABLE
 from tailrace.db.limits import reason
 from tailrace.web.accounts.budget import BudgetExceeded
 from tailrace.web.accounts.sender import Credentials, user_of
@@ -23,7 +23,7 @@ Then = Callable[[int | None, str], None]
 
 
 class Senders(ThreadPoolExecutor):
-    """`defer` lets the event loop call a function."""
+    """Threads that look up senders. `defer` lets the event loop call a function."""
 
     def __init__(self, defer: Callable[..., None]) -> None:
         super().__init__(THREADS, "sender")

@@ -21,13 +21,19 @@ from typing import Any
 
 from django.conf import settings
 from gunicorn import util
-from gunicorn.http import get_parser
-from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, TConn, ThreadWorker
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from tailrace.config.monitoring import liveness
 from tailrace.config.monitoring.routes import route_of
 from tailrace.config.servers.arrival import Arrival, ArrivedRequest, HeadTooLarge
-from tailrace.config.servers.statuses import TOO_MANY, UNAVAILABLE
+from tailrace.config.servers.connection import (
+    CHUNK,
+    TOO_MANY,
+    UNAVAILABLE,
+    Connection,
+    Lingering,
+    Socket,
+)
 from tailrace.web.accounts.security.request import address_behind_proxies, network
 from tailrace.web.bodies import LARGE_AT_ONCE, MAX_SPOOLED, SMALL, UNFINISHED_SMALL, BodyLimits
 
@@ -40,20 +46,8 @@ SWITCH_SECONDS = 0.0001
 """The interval after which Python switches from a busy thread to another one. With the default,
 5 ms, the event loop would wait for all busy threads after each read or write."""
 ACCEPTED_AT_ONCE = 16
-CHUNK = 64 * 1024
-WRITE_SECONDS = 30.0
-"""Time limit for a client to accept a part of the response."""
 CHECK_SECONDS = 0.1
 """Interval of the check for requests that did not arrive in time."""
-LINGER_SECONDS = 2.0
-MAX_LINGERING = 100
-
-
-class Socket(socket.socket):
-    """A socket that never blocks for longer than WRITE_SECONDS."""
-
-    def setblocking(self, flag: bool) -> None:
-        self.settimeout(WRITE_SECONDS if flag else 0)
 
 
 class Threads(ThreadPoolExecutor):
@@ -65,33 +59,12 @@ class Threads(ThreadPoolExecutor):
         self.most, self.requests = most, 0
 
 
-class Connection(TConn):
-    """A client's connection. Closing it does not block."""
-
-    def __init__(self, worker: "Worker", *args: Any) -> None:
-        super().__init__(*args)
-        self.worker = worker
-        self.listens = False
-        """Whether the event loop waits for more of a request."""
-        self.initialized = True
-        self.parser = get_parser(self.cfg, self.sock, self.client)
-
-    def close(self, graceful: bool = False) -> None:
-        """Close the connection; with `graceful`, let the client first read the response if it is
-        still sending its request."""
-        if graceful and getattr(self.parser.unreader, "starved", False):
-            self.worker.linger(self)
-        else:
-            util.close(self.sock)
-
-
 class Worker(ThreadWorker):
     """Hands a request to a thread once it has arrived completely."""
 
     def init_process(self) -> None:
         self.addresses: dict[socket.socket, Any] = {}
         self.arrivals: dict[Connection, Arrival] = {}
-        self.lingering: dict[Connection, float] = {}
         self.spooled = 0
         self.notified = self.checked = 0.0
         self.last_arrival = math.inf
@@ -104,6 +77,7 @@ class Worker(ThreadWorker):
         from tailrace.config.servers.senders import Senders  # needs the apps, which are loaded now
 
         self.limits, self.senders = BodyLimits(), Senders(self.method_queue.defer)
+        self.lingering = Lingering(self.poller)
 
     def get_thread_pool(self) -> Threads:
         """Return the threads for all requests except those for the health pages."""
@@ -128,12 +102,12 @@ class Worker(ThreadWorker):
             except OSError:  # the client disconnected, or no file descriptor is free
                 self._make_room(self.nr_conns)
                 return
-            # Told what it is, it does not ask the kernel.
+            # Without these arguments, it would ask the kernel for them.
             sock = Socket(peer.family, peer.type, peer.proto, peer.detach())
             self.nr_conns += 1
             own = self.addresses.get(listener) or listener.getsockname()
             self.addresses[listener] = own
-            self.enqueue_req(Connection(self, self.cfg, sock, address, own))
+            self.enqueue_req(Connection(self.lingering, self.cfg, sock, address, own))
             self._make_room(self.worker_connections)
 
     def enqueue_req(self, conn: Connection) -> None:
@@ -149,8 +123,8 @@ class Worker(ThreadWorker):
         if conn in self.arrivals and not arrival.waits:
             self._listen(conn)
 
-    # `listens`, as to ask the poller for a socket that it does not have makes system calls for the
-    # text of its KeyError: on a busy server, the loop waits for all threads after each of them.
+    # Without `listens`, the poller is searched for sockets that it does not have. The text of its
+    # KeyError takes two system calls, and after each one the loop waits for the busy threads.
 
     def _listen(self, conn: Connection) -> None:
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_data, conn))
@@ -332,9 +306,7 @@ class Worker(ThreadWorker):
             if late or not (self.alive or arrival.head):
                 status = UNAVAILABLE if arrival.waits else "408 Request Timeout"
                 self._refuse(conn, status if arrival.head else "")
-        for conn, until in list(self.lingering.items()):
-            if until <= now:
-                self._end_lingering(conn)
+        self.lingering.end_late(now)
 
     def _answer_liveness(self, conn: Connection, arrival: Arrival) -> None:
         allowed = arrival.method in (b"GET", b"HEAD")
@@ -364,7 +336,7 @@ class Worker(ThreadWorker):
             )
             self._send(conn, (head + text).encode())
         if status and (arrival.cut or not arrival.complete):
-            self.linger(conn)
+            self.lingering.add(conn)
         else:
             util.close(conn.sock)
 
@@ -375,7 +347,7 @@ class Worker(ThreadWorker):
 
     def _make_room(self, most: int) -> None:
         """Close connections until there are fewer than `most`: first the idle ones, then the oldest
-        incomplete ones, those of signed-in users last. Pending bytes are read before, since they
+        incomplete ones, signed-in users' last. Pending bytes are read before, since they
         may complete a request."""
         if self.nr_conns < most:
             return
@@ -405,38 +377,6 @@ class Worker(ThreadWorker):
         arrival = self.arrivals.pop(conn)
         self.spooled -= _spooled(arrival)
         return arrival
-
-    # If a connection is closed while the client still sends, it is reset, and the client may lose
-    # the response. So the worker reads and discards the client's bytes for a short time.
-
-    def linger(self, conn: Connection) -> None:
-        """Close a connection once its client stops sending, after LINGER_SECONDS at the latest."""
-        if len(self.lingering) >= MAX_LINGERING:
-            self._end_lingering(next(iter(self.lingering)))
-        try:
-            conn.sock.setblocking(False)
-            conn.sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            util.close(conn.sock)
-            return
-        self.lingering[conn] = time.monotonic() + LINGER_SECONDS
-        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._discard, conn))
-
-    def _discard(self, conn: Connection, _sock: socket.socket) -> None:
-        if conn not in self.lingering:  # ended since the event
-            return
-        with suppress(BlockingIOError):
-            try:
-                ended = not conn.sock.recv(CHUNK)
-            except OSError:
-                ended = True
-            if ended:
-                self._end_lingering(conn)
-
-    def _end_lingering(self, conn: Connection) -> None:
-        del self.lingering[conn]
-        self.poller.unregister(conn.sock)
-        util.close(conn.sock)
 
     def handle_quit(self, sig: int, frame: Any) -> None:
         self.health_pool.shutdown(wait=False)
