@@ -94,7 +94,7 @@ def test_a_client_that_waits_for_100_continue_gets_it(server: WebServer) -> None
         while data := peer.recv(4096):
             received += data
     assert bodies(received)[0]["length"] == 4
-    assert b"100 Continue" not in received, "it is told once"
+    assert b"100 Continue" not in received, "sent once"
 
 
 @pytest.mark.parametrize(
