@@ -17,6 +17,7 @@ NAMES = (
     "flows",
     "publish",
     "latency",
+    "parts",
     "scale",
     "claimers",
     "schedules",

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = Path(__file__).resolve()
 LEFT_OUT = {"tick", "sweep", "shutdown", "totals"}
 """Threads that belong to no job: of the upkeep, the shutdown and the counts for /metrics."""
+EVENTS_OF_CELERY = ROOT / "config" / "servers" / "consumer.py"
+"""Sends Celery's own events of all tasks, at intervals."""
 PATIENCE = 60.0
 """Seconds until the jobs must be settled."""
 UNTRACED_RUNS = 2
@@ -53,7 +55,7 @@ class Recorder:
         # The bodies of modules and classes run at import. They are no functions: they have no
         # fast locals.
         functions = [code for code in self._until_settled if code.co_flags & inspect.CO_OPTIMIZED]
-        paths = {Path(code.co_filename).resolve() for code in functions} - {SCRIPT}
+        paths = {Path(code.co_filename).resolve() for code in functions} - {SCRIPT, EVENTS_OF_CELERY}
         packages = [ROOT / name for name in os.listdir(ROOT / "src" / "tailrace")]
         own = sorted(path for path in paths if any(map(path.is_relative_to, packages)))
         return {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in own}

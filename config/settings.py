@@ -173,6 +173,7 @@ CELERY_WORKER_DISABLE_PREFETCH = True  # a busy worker reserves no messages (Red
 CELERY_TASK_PUBLISH_RETRY = False  # do not wait for an unavailable broker: the tick sends again
 # Flower needs the workers' task events. Wake-ups are few, so the events cost little.
 CELERY_WORKER_SEND_TASK_EVENTS = True
+CELERY_WORKER_CONSUMER = "tailrace.config.servers.consumer:Consumer"
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
@@ -193,7 +194,6 @@ else:
     # Consumers and publishers must declare the same queue type, or RabbitMQ refuses one of them.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 20
-    CELERY_WORKER_CONSUMER = "tailrace.config.servers.consumer:Consumer"
 
 CELERY_BEAT_SCHEDULER = "tailrace.config.servers.beat_scheduler:Scheduler"
 CELERY_BEAT_SYNC_EVERY = 1

@@ -2,6 +2,8 @@ import os
 
 from django.apps import AppConfig
 
+from bench.app import parts
+
 
 class BenchConfig(AppConfig):
     """An event with four jobs, and handlers whose effects can be counted."""
@@ -11,7 +13,10 @@ class BenchConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let the handlers of records have the size of batches that their benchmark measures."""
+        """Let the handlers of records have the size of batches that their benchmark measures; write
+        the times of a job's stations if its benchmark asks for them."""
+        if parts.FILE:
+            parts.watch()
         if size := int(os.environ.get("BENCH_RECORDS_BATCH", "0")):
             set_record_batches(size)
 

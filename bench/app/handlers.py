@@ -1,7 +1,8 @@
 """Four handlers; BENCH_VARIANT says what each does with its jobs.
 
 batch: inserts a row per job, all of a batch in one statement. single: a row per call.
-stamp: appends event id and time to BENCH_STAMPS. call: asks BENCH_DESTINATION. nothing: nothing.
+stamp: appends event id and time to BENCH_STAMPS.
+parts: writes that it was called. call: asks BENCH_DESTINATION. nothing: nothing.
 Those of the other benchmarks follow.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from bench.app import parts
 from bench.app.event_types import Aside, Measured
 from bench.sides.waiting import client
 from tailrace.jobs.handler import ClaimedJob, Handler
@@ -42,6 +44,8 @@ class _Single(_Measured):
                 cursor.execute("INSERT INTO bench_effect (job) VALUES (%s)", [str(job.id)])
         elif VARIANT == "stamp":
             _stamp(job)
+        elif VARIANT == "parts":
+            parts.reached("called")
         elif VARIANT == "call":
             _call()
 

@@ -1,9 +1,12 @@
-"""Celery's message consumer without its step for delayed messages, which Tailrace does not send. On
-RabbitMQ, the step would create 28 more quorum queues and bind every queue to them."""
+"""Celery's message consumer, which waits for nothing that a task does not need."""
+
+from typing import Any
 
 from celery.worker.consumer.consumer import Consumer as EveryConsumer
 
 UNUSED = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
+EVENTS_SECONDS = 0.25
+"""How long the events of tasks, which Flower shows, are collected before they are sent."""
 
 
 class _Blueprint(EveryConsumer.Blueprint):  # type: ignore[misc, valid-type]
@@ -11,4 +14,20 @@ class _Blueprint(EveryConsumer.Blueprint):  # type: ignore[misc, valid-type]
 
 
 class Consumer(EveryConsumer):
+    """Without the step for delayed messages, which Tailrace does not send: on RabbitMQ, it would
+    create 28 more quorum queues and bind every queue to them. And a task begins before its events
+    are sent, which takes as long as the way of its message to the child process."""
+
     Blueprint = _Blueprint
+    hub: Any
+    _flush_events: Any
+    _will_flush = False
+
+    def on_send_event_buffered(self) -> None:  # type: ignore[override]
+        if self.hub and not self._will_flush:
+            self._will_flush = True
+            self.hub.call_later(EVENTS_SECONDS, self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._will_flush = False
+        self._flush_events()

@@ -14,7 +14,7 @@ from tailrace.environment.conf import conf
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.claiming import pace
 from tailrace.jobs.engine.claiming.begin import begin
-from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.engine.claiming.claim import Batch, Limits, begin_and_claim, claim
 from tailrace.jobs.engine.counters import totals
 from tailrace.jobs.engine.in_flight import inline
 from tailrace.jobs.engine.leases.give_back import give_back_waiting
@@ -85,9 +85,10 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
     name, began = handler.name, time.monotonic()
     until = began + conf.JOBS_DRAIN_SECONDS
     turn = began + min(TURN_SECONDS, conf.JOBS_DRAIN_SECONDS)
-    limits = connections.with_reconnect(lambda: begin(handler))
+    limits, jobs = connections.with_reconnect(lambda: _begin(handler))
     while limits is not None:
-        batch = one_batch(handler, limits, until)
+        batch = one_batch(handler, limits, until, jobs)
+        jobs = None
         if batch is None:
             break
         tally += batch
@@ -105,20 +106,32 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         totals.record(name, tally, time.monotonic() - began)
 
 
-def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
-    """Claim a batch, run it and settle it in groups. Return the number of settled jobs by state,
-    or None if no job was due. `until`: see `run`."""
+def _begin(handler: Handler) -> tuple[Limits | None, Batch | None]:
+    """Begin the drain. Return the limits of the queue, None if it is paused, and the first jobs if
+    they were claimed in the same statement, which is for calls that take no longer than a claim."""
+    if pace.is_quick(handler) and (jobs := begin_and_claim(handler, pace.claim_size(handler))):
+        return Limits(), jobs
+    return begin(handler), None
+
+
+def one_batch(
+    handler: Handler, limits: Limits, until: float, jobs: Batch | None = None
+) -> Counter[str] | None:
+    """Claim a batch, if it is not given, run it and settle it in groups. Return the number of
+    settled jobs by state, or None if no job was due. `until`: see `run`."""
     if handler.is_async():
         return inline.one_round(handler, limits)
-    began, count = time.monotonic(), pace.claim_size(handler)
-    jobs = claim(handler, limits, count)
-    if not jobs:
-        return None
+    count = pace.claim_size(handler)
+    if jobs is None:
+        began = time.monotonic()
+        jobs = claim(handler, limits, count)
+        if not jobs:
+            return None
+        pace.record_cost(handler, "claim", time.monotonic() - began)
     if pace.is_full(handler, jobs[0].lane, len(jobs), count) and not jobs.awake:
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
     settled_at = time.monotonic()
-    pace.record_cost(handler, "claim", settled_at - began)
     settle_every = max(SETTLE_SECONDS, 2 * pace.claim_seconds(handler))
     ended = EndedJobs()
     held = HeldClaim(handler, jobs, ended)

@@ -15,10 +15,10 @@ def begin(handler: Handler) -> Limits | None:
     queue is paused. The claim sees jobs that were committed before this statement. For jobs that
     are committed after it, a new message is sent."""
     name = handler.name
-    rows = prepared(BEGIN, name=name)
+    rows = prepared(BEGIN, handler=name)
     if not rows:
         execute(CREATE, names=[name])
-        rows = prepared(READ_LIMITS, name=name)
+        rows = prepared(READ_LIMITS, handler=name)
     if not rows:
         log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
         return None

@@ -66,6 +66,21 @@ def claim(
     return jobs
 
 
+def begin_and_claim(handler: Handler, count: int) -> Batch:
+    """Begin a drain and claim up to `count` due jobs of a handler without lanes, in one statement.
+    It returns no jobs if the queue is paused, has limits or has no due job: use `begin` then.
+
+    The statement does not see jobs that are committed while it runs, and for which no message is
+    sent: the drain has to claim again soon.
+    """
+    if bookmarks.of_queue[handler.name].ages() is not None:
+        return Batch()
+    began = spans.now()
+    jobs = _claim_without_lanes(handler, _params(handler, count), kinds.BEGIN_PLAIN)
+    spans.claimed(jobs, began)
+    return jobs
+
+
 def _claim_within(
     handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None, at_once: bool
 ) -> Batch:
@@ -82,23 +97,29 @@ _last_lanes: dict[str, str] = {}
 def _claim(
     handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool = True
 ) -> Batch:
-    params = {
+    params = _params(handler, limit, at_once)
+    if handler.in_lanes():
+        return _claim_in_lanes(handler, kinds.in_lanes(handler, in_use), params)
+    return _claim_without_lanes(handler, params)
+
+
+def _params(handler: Handler, limit: int, at_once: bool = True) -> dict[str, Any]:
+    return {
         "handler": handler.name,
         "limit": limit,
         "worker": worker_name(),
         "lease": handler.claim_timeout,
         "in_batch": handler.in_batches() or (handler.is_async() and at_once),
     }
-    if handler.in_lanes():
-        return _claim_in_lanes(handler, kinds.in_lanes(handler, in_use), params)
-    return _claim_without_lanes(handler, params)
 
 
-def _claim_without_lanes(handler: Handler, params: dict[str, Any]) -> Batch:
-    """Claim due jobs, from the bookmark of this process on if it has one."""
+def _claim_without_lanes(
+    handler: Handler, params: dict[str, Any], full: kinds.Kind = kinds.PLAIN
+) -> Batch:
+    """Claim due jobs, from the bookmark of this process on if it has one, else by `full`."""
     bookmark = bookmarks.of_queue[handler.name]
     ages, began = bookmark.ages(), time.monotonic()
-    kind = kinds.PLAIN if ages is None else kinds.plain_since(ages)
+    kind = full if ages is None else kinds.plain_since(ages)
     rows = prepared(kind.claim, **params, **kind.parameters)
     batch = _batch(handler, params["worker"], rows)
     bookmark.scanned(time.monotonic() - began, full=ages is None)

@@ -11,6 +11,7 @@ from typing import Any
 from tailrace.db import clock
 from tailrace.db.sql.arrays import number_array, text_array
 from tailrace.jobs.engine.claiming.claim_sql import statements
+from tailrace.jobs.engine.waking.activity import BEGIN
 from tailrace.jobs.handler import Handler
 
 
@@ -25,11 +26,29 @@ class Kind:
     """The parameters of both statements that other kinds do not have."""
 
 
-PLAIN = Kind(*statements("plain.sql", since=""))
+_SEEN_AWAKE = """coalesce((
+           SELECT awake FROM tailrace_jobs_queueactivity
+           WHERE name BETWEEN %(handler)s AND %(handler)s ORDER BY name DESC, slice DESC LIMIT 1
+         ), false)"""
+_IN_A_DRAIN = {"begun": "", "awake": _SEEN_AWAKE, "unlimited": ""}
+
+PLAIN = Kind(*statements("plain.sql", **_IN_A_DRAIN, since=""))
 """The due jobs of a queue, the most urgent first."""
+
+BEGIN_PLAIN = Kind(
+    *statements(
+        "plain.sql",
+        begun=f", begun AS ({BEGIN})",
+        awake="false",
+        unlimited="AND q.max_running IS NULL AND q.rate_limit IS NULL",
+        since="",
+    )
+)
+"""As PLAIN, and begin the drain in the same statement; no jobs if the queue has limits."""
 
 _PLAIN_SINCE = statements(
     "plain.sql",
+    **_IN_A_DRAIN,
     since=f"""AND due_at >= {clock.NOW}
         - make_interval(secs => (%(ages)s::float8[])[p.priority + 1])""",
 )

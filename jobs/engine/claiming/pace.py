@@ -11,6 +11,8 @@ FAR_CLAIM_SECONDS = 0.5
 settlement take, but for at most this much work."""
 MOST_JOBS = 50
 """Maximum number of jobs in a claim for CLAIM_SECONDS, and in proportion for more."""
+QUICK_SECONDS = 0.01
+"""A call that takes at most this long delays no other job that would not be claimed before it."""
 WEIGHT, WEIGHT_OF_LESS = 0.2, 0.5
 """The weight of the newest time in a moving average, and the weight if it is below the average: the
 first call, claim or settlement of a process often connects to the database."""
@@ -32,6 +34,14 @@ def claim_size(handler: Handler) -> int:
         return 1
     work = claim_seconds(handler)
     return int(max(min(work / max(seconds, 1e-6), MOST_JOBS * work / CLAIM_SECONDS), 1))
+
+
+def is_quick(handler: Handler) -> bool:
+    """Return whether calls of this handler, which has neither lanes nor limits, have taken at most
+    QUICK_SECONDS."""
+    if handler.in_lanes() or handler.max_running or handler.rate_limit:
+        return False
+    return _seconds.get(handler.name, QUICK_SECONDS + 1) <= QUICK_SECONDS
 
 
 def claim_seconds(handler: Handler) -> float:

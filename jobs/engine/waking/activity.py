@@ -67,7 +67,7 @@ _LIMITS = "q.paused_at IS NOT NULL, q.max_running, q.rate_limit"
 BEGIN = f"""
 WITH free AS MATERIALIZED (
   SELECT seen.name, seen.slice
-  FROM {newest("%(name)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
+  FROM {newest("%(handler)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
   FOR NO KEY UPDATE OF a SKIP LOCKED
 )
 UPDATE tailrace_jobs_queueactivity a
@@ -76,7 +76,7 @@ FROM free JOIN tailrace_jobs_queue q ON {probe("q.name", "free.name")}
 WHERE {same("a", "free")} AND set_config('synchronous_commit', 'off', true) IS NOT NULL
 RETURNING {_LIMITS}
 """
-READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(name)s"
+READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(handler)s"
 
 SOON_AGAIN = f"""
 UPDATE tailrace_jobs_queueactivity a SET resends = 0

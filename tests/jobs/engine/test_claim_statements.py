@@ -16,6 +16,7 @@ from tests.sandbox.handlers import BatchByKey, Fair, Ordered, Working
 
 KINDS: dict[str, tuple[type[Handler], Kind]] = {
     "plain": (Working, kinds.PLAIN),
+    "plain that begins a drain": (Working, kinds.BEGIN_PLAIN),
     "plain since": (Working, kinds.plain_since([40.0] * 4)),
     "fair": (Fair, kinds.FAIR),
     "one batch key": (BatchByKey, kinds.one_batch_key(BatchByKey())),
@@ -46,7 +47,9 @@ def test_a_claim_and_its_preview_have_the_same_conditions(name: str) -> None:
     kind = KINDS[name][1]
     chosen = with_queries(kind.claim)
     assert ("claimed" in chosen) == (name in IN_LANES)
-    chosen.pop("claimed", None)
+    assert ("begun" in chosen) == (kind is kinds.BEGIN_PLAIN)
+    for other in ("claimed", "begun"):
+        chosen.pop(other, None)
     assert list(chosen)[-2:] == ["candidate", "kept"]
     unlocked = {
         query: text.replace(claim_sql.LOCK, claim_sql.NO_LOCK) for query, text in chosen.items()
