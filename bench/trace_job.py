@@ -55,7 +55,8 @@ class Recorder:
         # The bodies of modules and classes run at import. They are no functions: they have no
         # fast locals.
         functions = [code for code in self._until_settled if code.co_flags & inspect.CO_OPTIMIZED]
-        paths = {Path(code.co_filename).resolve() for code in functions} - {SCRIPT, EVENTS_OF_CELERY}
+        paths = {Path(code.co_filename).resolve() for code in functions}
+        paths -= {SCRIPT, EVENTS_OF_CELERY}
         packages = [ROOT / name for name in os.listdir(ROOT / "src" / "tailrace")]
         own = sorted(path for path in paths if any(map(path.is_relative_to, packages)))
         return {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in own}
