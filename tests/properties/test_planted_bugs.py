@@ -81,18 +81,30 @@ BUGS = {
         (
             Change(
                 "jobs/engine/drain.py",
-                "_drain",
-                "connections.with_reconnect(lambda: begin(handler))",
-                "Limits()",
+                "_begin",
+                "return begin(handler), None",
+                "return Limits(), None",
             ),
             Change(
                 "jobs/engine/drain.py",
                 "one_batch",
                 "jobs = claim(handler, limits, count)\n",
-                "jobs = claim(handler, limits, count)\n    begin(handler)\n",
+                "jobs = claim(handler, limits, count)\n        begin(handler)\n",
             ),
         ),
         "tests/properties/test_races.py::test_a_job_committed_during_a_claim_is_not_missed",
+    ),
+    "a claim that begins a drain ignores the limits of the queue": Bug(
+        (
+            Change(
+                "jobs/engine/claiming/kinds.py",
+                "BEGIN_PLAIN",
+                "AND q.max_running IS NULL AND q.rate_limit IS NULL",
+                "",
+            ),
+        ),
+        "tests/jobs/engine/test_drain.py"
+        "::test_a_drain_of_a_quick_handler_keeps_the_limits_of_its_queue",
     ),
     "the attempt is counted when it is settled": Bug(
         (
