@@ -104,7 +104,7 @@ BUGS = {
             ),
         ),
         "tests/jobs/engine/test_drain.py"
-        "::test_a_drain_of_a_quick_handler_keeps_the_limits_of_its_queue",
+        "::test_a_drain_of_a_quick_handler_keeps_the_limits_of_its_queue[running]",
     ),
     "the attempt is counted when it is settled": Bug(
         (

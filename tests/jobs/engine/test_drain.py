@@ -81,6 +81,7 @@ def test_a_job_that_the_first_claim_could_not_see_is_claimed_by_the_next(
 @pytest.mark.parametrize(
     ("limits", "settled"),
     [({"max_running": 1}, 0), ({"rate_limit": 2}, 2), ({"paused_at": LONG_AGO}, 0)],
+    ids=["running", "rate", "paused"],
 )
 def test_a_drain_of_a_quick_handler_keeps_the_limits_of_its_queue(
     quick: None, limits: dict[str, Any], settled: int
