@@ -3,9 +3,10 @@
 import pytest
 from django.contrib.auth.models import User
 
-from tailrace.domains.records.models import Record
+from tailrace.domains.records.models import KeywordEntry, Record
 from tailrace.domains.records.search import searching
 from tailrace.domains.records.search.indexing.backends import backends
+from tests.kit import another_transaction
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem
@@ -81,10 +82,12 @@ def test_searches_were_counted_as_ordinary_requests(settings, clock) -> None:
 
 
 def test_a_search_kept_the_database_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "SECONDS", 0.001)
-    rows = [record(f"Series {number}", description="word " * 5000) for number in range(200)]
-    backends()["keyword"].index(rows)
-    answer = Program(person("ann")).get("/records/search", q="series word", index="keyword")
+    """Its statement takes as long as somebody else holds the table."""
+    monkeypatch.setattr(searching, "SECONDS", 0.05)
+    monkeypatch.setattr(searching, "LOCK_SECONDS", 30)
+    backends()["keyword"].index([record("Series")])
+    with another_transaction(f"LOCK TABLE {KeywordEntry._meta.db_table}"):
+        answer = Program(person("ann")).get("/records/search", q="series", index="keyword")
     problem(answer, 503, "busy")
     assert int(answer["Retry-After"]) > 0
 
