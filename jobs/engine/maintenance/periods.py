@@ -1,8 +1,10 @@
-"""Sum up the jobs of each queue per minute, ten minutes and hour, for the charts of its page.
+"""Sum up the jobs of each queue per minute, ten minutes and hour, for the charts of its page, and
+those of all queues together, for the overview.
 
 Minutes are computed from the jobs that finished in them, which the indexes on `finished_at` find,
 and from Throughput; longer periods from shorter ones. Existing periods are not changed, so a
-repeated turn has no effect.
+repeated turn has no effect. All queues together have a row for each minute, even if nothing
+happened in it.
 """
 
 import time
@@ -13,7 +15,8 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.engine_database import home
 from tailrace.db.query import execute, query
-from tailrace.jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
+from tailrace.jobs.engine.claiming.due_jobs import DUE_JOBS
+from tailrace.jobs.models.queue_period import ALL_QUEUES, HOUR, MINUTE, TEN_MINUTES, class_of
 
 LAG = 20
 """Seconds after the end of a minute until it is summed up, so that all workers have settled."""
@@ -24,6 +27,9 @@ PIECE = timedelta(minutes=5)
 MOST_SECONDS = 20.0
 """A turn ends after this time, because other upkeep waits; the next turn continues."""
 KEPT_HOURS = {MINUTE: 3, TEN_MINUTES: 36, HOUR: 8 * 24}
+
+MOST_DUE = 10_000
+"""Due jobs of a queue are counted up to this number."""
 
 _UNTIL = f"date_bin(make_interval(secs => {{seconds}}), {clock.NOW} - interval '{LAG} s', 'epoch')"
 _SINCE = f"""greatest(
@@ -47,7 +53,7 @@ def _classes(column: str, source: str) -> str:
   ) classes GROUP BY queue, at"""
 
 
-_COLUMNS = "(queue, seconds, at, completed, retried, failed, busy_ms, wait, run)"
+_COLUMNS = "(queue, seconds, at, completed, retried, failed, busy_ms, wait, run, events, due)"
 
 _GAP = f"""
 SELECT {_SINCE.format(seconds=MINUTE, gap=LONGEST_GAP)}, {_UNTIL.format(seconds=MINUTE)}
@@ -77,29 +83,8 @@ counts AS (
 )
 INSERT INTO tailrace_jobs_queueperiod {_COLUMNS}
 SELECT queue, {MINUTE}, at, coalesce(completed, 0), coalesce(retried, 0), coalesce(failed, 0),
-  coalesce(busy_ms, 0), coalesce(wait, '{{}}'), coalesce(run, '{{}}')
+  coalesce(busy_ms, 0), coalesce(wait, '{{}}'), coalesce(run, '{{}}'), 0, NULL
 FROM waits JOIN runs USING (queue, at) FULL JOIN counts USING (queue, at)
-ON CONFLICT DO NOTHING
-"""
-
-_LONGER = """
-WITH {bounds},
-parts AS MATERIALIZED (
-  SELECT queue, date_bin(make_interval(secs => {seconds}), at, 'epoch') AS at,
-    completed, retried, failed, busy_ms, wait, run
-  FROM since, tailrace_jobs_queueperiod WHERE seconds = {shorter} AND at >= since AND at < until
-),
-waits AS ({waits}),
-runs AS ({runs}),
-counts AS (
-  SELECT queue, at, sum(completed) AS completed, sum(retried) AS retried, sum(failed) AS failed,
-    sum(busy_ms) AS busy_ms
-  FROM parts GROUP BY queue, at
-)
-INSERT INTO tailrace_jobs_queueperiod {columns}
-SELECT queue, {seconds}, at, completed, retried, failed, busy_ms,
-  coalesce(wait, '{{}}'), coalesce(run, '{{}}')
-FROM counts LEFT JOIN waits USING (queue, at) LEFT JOIN runs USING (queue, at)
 ON CONFLICT DO NOTHING
 """
 
@@ -107,6 +92,61 @@ ON CONFLICT DO NOTHING
 def _parts(column: str) -> str:
     return f"""SELECT queue, at, key::int AS {column}, value::bigint AS jobs
       FROM parts, jsonb_each_text(parts.{column})"""
+
+
+# Events are found by the index on `recorded_at`. The number of due jobs is that of now, so only the
+# last minute has one.
+_ALL_MINUTES = f"""
+WITH {_BOUNDS.format(since="%(since)s::timestamptz", until="%(until)s::timestamptz")},
+minutes AS (
+  SELECT generate_series(since, until - interval '1 minute', interval '1 minute') AS at FROM since
+),
+parts AS MATERIALIZED (
+  SELECT '{ALL_QUEUES}' AS queue, at, completed, retried, failed, busy_ms, wait, run
+  FROM since, tailrace_jobs_queueperiod
+  WHERE seconds = {MINUTE} AND at >= since AND at < until AND queue <> '{ALL_QUEUES}'
+),
+waits AS ({_classes("wait", _parts("wait"))}),
+runs AS ({_classes("run", _parts("run"))}),
+counts AS (
+  SELECT at, sum(completed) AS completed, sum(retried) AS retried, sum(failed) AS failed,
+    sum(busy_ms) AS busy_ms
+  FROM parts GROUP BY at
+),
+recorded AS (
+  SELECT date_trunc('minute', recorded_at) AS at, count(*) AS events FROM tailrace_events_event
+  WHERE recorded_at >= %(since)s::timestamptz AND recorded_at < %(until)s::timestamptz GROUP BY 1
+)
+INSERT INTO tailrace_jobs_queueperiod {_COLUMNS}
+SELECT '{ALL_QUEUES}', {MINUTE}, at, coalesce(completed, 0), coalesce(retried, 0),
+  coalesce(failed, 0), coalesce(busy_ms, 0), coalesce(wait, '{{}}'), coalesce(run, '{{}}'),
+  coalesce(events, 0), CASE WHEN at = %(last)s::timestamptz THEN (
+    SELECT sum({DUE_JOBS}) FROM tailrace_jobs_queue q) END
+FROM minutes LEFT JOIN waits USING (at) LEFT JOIN runs USING (at) LEFT JOIN counts USING (at)
+  LEFT JOIN recorded USING (at)
+ON CONFLICT DO NOTHING
+"""
+
+_LONGER = """
+WITH {bounds},
+parts AS MATERIALIZED (
+  SELECT queue, date_bin(make_interval(secs => {seconds}), at, 'epoch') AS at,
+    completed, retried, failed, busy_ms, wait, run, events, due
+  FROM since, tailrace_jobs_queueperiod WHERE seconds = {shorter} AND at >= since AND at < until
+),
+waits AS ({waits}),
+runs AS ({runs}),
+counts AS (
+  SELECT queue, at, sum(completed) AS completed, sum(retried) AS retried, sum(failed) AS failed,
+    sum(busy_ms) AS busy_ms, sum(events) AS events, max(due) AS due
+  FROM parts GROUP BY queue, at
+)
+INSERT INTO tailrace_jobs_queueperiod {columns}
+SELECT queue, {seconds}, at, completed, retried, failed, busy_ms,
+  coalesce(wait, '{{}}'), coalesce(run, '{{}}'), events, due
+FROM counts LEFT JOIN waits USING (queue, at) LEFT JOIN runs USING (queue, at)
+ON CONFLICT DO NOTHING
+"""
 
 
 def _longer(seconds: int, shorter: int) -> str:
@@ -151,6 +191,8 @@ def _add_minutes() -> tuple[int, bool]:
         with transaction.atomic(using=home()):
             _avoid_sequential_scans()
             added += execute(_MINUTES, since=since, until=end)
+            last = until - timedelta(seconds=MINUTE)
+            added += execute(_ALL_MINUTES, since=since, until=end, last=last, cap=MOST_DUE)
         since = end
     return added, since >= until
 

@@ -9,8 +9,10 @@ import pytest
 from django.db import connection
 
 from tailrace.db.query import database_now
+from tailrace.events.models import Event
 from tailrace.jobs.engine.maintenance import periods
 from tailrace.jobs.models import Job, QueuePeriod, Throughput
+from tailrace.jobs.models.queue_period import ALL_QUEUES
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, history, percentile
 from tests.jobs import operators
 
@@ -38,7 +40,7 @@ def test_minutes_become_ten_minutes_and_hours_once(clock) -> None:
             busy_ms=30_000,
         )  # fmt: skip
     clock.step(3600 + periods.LAG + 1)
-    assert periods.add_up() == 60 + 6 + 1
+    assert periods.add_up() == 2 * (60 + 6 + 1), "of the queue and of all queues"
     assert periods.add_up() == 0
     whole = QueuePeriod.objects.get(seconds=3600)
     assert (whole.at, whole.completed, whole.retried, whole.failed) == (hour, 60, 120, 180)
@@ -67,7 +69,8 @@ def test_the_time_without_upkeep_is_made_up_for_and_bounded(clock) -> None:
     for hours in (0.5, 2):
         _finished(now - timedelta(hours=hours), wait=1, run=1)
     periods.add_up()
-    assert QueuePeriod.objects.filter(seconds=60).count() == 1
+    assert QueuePeriod.objects.filter(queue=QUEUE, seconds=60).count() == 1
+    assert QueuePeriod.objects.filter(queue=ALL_QUEUES, seconds=60).count() == 60
 
 
 def test_a_long_gap_is_made_up_for_in_pieces(clock, monkeypatch) -> None:
@@ -81,13 +84,56 @@ def test_a_long_gap_is_made_up_for_in_pieces(clock, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(periods, "MOST_SECONDS", 6.5)  # a look at the clock takes a second
         patch.setattr(periods, "time", SimpleNamespace(monotonic=lambda: next(times)))
-        assert periods.add_up() == 0, "half an hour before, in which nothing was done"
-        patch.setattr(periods, "PIECE", timedelta(minutes=9))
-        assert periods.add_up() == 12, "54 minutes of 60"
+        periods.add_up()
+        assert _minutes() == 0, "half an hour before, in which nothing was done"
+        patch.setattr(periods, "PIECE", timedelta(minutes=4))
+        periods.add_up()
+        assert _minutes() == 12, "24 minutes of 30"
     assert not QueuePeriod.objects.exclude(seconds=60).exists()
-    assert periods.add_up() == 3 + 3
-    assert sum(row.completed for row in QueuePeriod.objects.filter(seconds=60)) == 0
-    assert [sum(row.run.values()) for row in QueuePeriod.objects.filter(seconds=600)] == [5] * 3
+    periods.add_up()
+    assert _minutes() == 15
+    rows = QueuePeriod.objects.filter(queue=QUEUE)
+    assert sum(row.completed for row in rows.filter(seconds=60)) == 0
+    assert [sum(row.run.values()) for row in rows.filter(seconds=600)] == [5] * 3
+
+
+def _minutes() -> int:
+    return QueuePeriod.objects.filter(queue=QUEUE, seconds=60).count()
+
+
+def test_all_queues_together_have_a_row_for_each_minute(clock) -> None:
+    clock.step((_hour() - database_now()).total_seconds() + 3600)
+    hour = _hour()
+    for name, completed in ((QUEUE, 4), ("operators.other", 5)):
+        Throughput.objects.create(queue=name, minute=hour, completed=completed, failed=1)
+    for run in (0.1, 10):
+        _finished(hour + timedelta(seconds=30), wait=2, run=run)
+    for second in (5, 30, 65):
+        at = hour + timedelta(seconds=second)
+        Event.objects.create(source="t", source_id=str(second), type="x", recorded_at=at)
+    clock.step(3600 + periods.LAG + 1)
+    operators.due(60)
+    periods.add_up()
+    shown = history(ALL_QUEUES, WINDOWS["24h"])
+    assert (shown.total.completed, shown.total.failed, shown.total.events) == (9, 2, 3)
+    assert percentile(shown.total.run, 0.95) == pytest.approx(10, rel=0.36)
+    rows = QueuePeriod.objects.filter(queue=ALL_QUEUES, seconds=60).order_by("at")
+    assert [row.events for row in rows[:3]] == [2, 1, 0]
+    assert [row.due for row in rows][-2:] == [None, 1], "how many are due is only known now"
+    assert QueuePeriod.objects.get(queue=ALL_QUEUES, seconds=3600).due == 1
+
+
+def test_minutes_that_are_not_summed_up_yet_are_read_from_throughput(clock) -> None:
+    clock.step((_hour() - database_now()).total_seconds() + 3600 + periods.LAG + 1)
+    periods.add_up()
+    minute = _hour()
+    for name, completed in ((QUEUE, 4), ("operators.other", 5)):
+        Throughput.objects.create(queue=name, minute=minute, completed=completed)
+    Throughput.objects.create(queue=QUEUE, minute=minute - timedelta(minutes=1), completed=100)
+    for window in WINDOWS.values():
+        assert history(QUEUE, window).total.completed == 4, "the earlier minute is summed up"
+        assert history(ALL_QUEUES, window).periods[-1].completed == 9
+        assert history(QUEUE, window).summed_to == minute
 
 
 def test_what_no_chart_shows_is_deleted(clock) -> None:
@@ -107,7 +153,8 @@ def test_a_cancelled_job_and_one_that_never_began_have_no_times(clock) -> None:
     at = database_now() - timedelta(minutes=2)
     operators.job("cancelled", started_at=at, finished_at=at)
     operators.job("failed", finished_at=at)
-    assert periods.add_up() == 0
+    periods.add_up()
+    assert _minutes() == 0
 
 
 def test_percentiles_are_within_their_class() -> None:

@@ -1,14 +1,24 @@
-"""The history of a queue in the last hour, day or week, from the sums that upkeep writes: a few
-hundred rows at most."""
+"""The history of a queue, or of all queues together, in the last hour, day or week, from the sums
+that upkeep writes: a few hundred rows at most. The last minutes, which are not summed up yet, are
+read from Throughput."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from django.db.models import Sum
+
 from tailrace.db.query import database_now
-from tailrace.jobs.models import QueuePeriod
-from tailrace.jobs.models.queue_period import HOUR, LAST_CLASS, MINUTE, RATIO, TEN_MINUTES
+from tailrace.jobs.models import QueuePeriod, Throughput
+from tailrace.jobs.models.queue_period import (
+    ALL_QUEUES,
+    HOUR,
+    LAST_CLASS,
+    MINUTE,
+    RATIO,
+    TEN_MINUTES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,8 @@ WINDOWS = {
     )
 }
 LENGTHS = (HOUR, TEN_MINUTES, MINUTE)
+MAX_LAG = timedelta(minutes=10)
+"""Minutes without sums are read from Throughput for this long."""
 
 
 @dataclass(slots=True)
@@ -48,6 +60,14 @@ class Period:
     wait: Counter[int] = field(default_factory=Counter)
     run: Counter[int] = field(default_factory=Counter)
     """`wait` and `run`: number of jobs by class of duration."""
+    events: int = 0
+    due: int | None = None
+    """Events that were recorded, and the most due jobs; only known of all queues together."""
+
+    @property
+    def settled(self) -> int:
+        """How many calls of handlers ended: each completes, retries or fails a job."""
+        return self.completed + self.retried + self.failed
 
     def add(self, row: QueuePeriod) -> None:
         self.completed += row.completed
@@ -56,6 +76,9 @@ class Period:
         self.busy_ms += row.busy_ms
         self.wait.update({int(number): jobs for number, jobs in row.wait.items()})
         self.run.update({int(number): jobs for number, jobs in row.run.items()})
+        self.events += row.events
+        if row.due is not None:
+            self.due = max(row.due, self.due or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,8 @@ class History:
     window: Window
     periods: Sequence[Period]
     total: Period
+    summed_to: datetime
+    """The end of the last minute whose times are known. Later counts may still grow."""
 
     @property
     def busy(self) -> float:
@@ -73,17 +98,39 @@ class History:
 
 
 def history(queue: str, window: Window) -> History:
-    """Return the queue's history in the window, up to the last full minute."""
+    """Return the history of a queue in the window, or of ALL_QUEUES. The last period is the current
+    one."""
     now = database_now()
     last = _begin(now, window.period)
     times = [last - timedelta(seconds=window.period * back) for back in range(window.count)]
     periods = {at: Period(at) for at in reversed(times)}
     total = Period(times[-1])
-    for row in _rows(queue, window, times[-1], now):
+    summed_to = _summed_to(now)
+    for row in (*_rows(queue, window, times[-1], now), *_not_summed(queue, summed_to)):
         if period := periods.get(_begin(row.at, window.period)):
             period.add(row)
             total.add(row)
-    return History(window, list(periods.values()), total)
+    return History(window, list(periods.values()), total, summed_to)
+
+
+def _summed_to(now: datetime) -> datetime:
+    """Return the end of the last minute that upkeep has summed up, at most MAX_LAG ago."""
+    rows = QueuePeriod.objects.filter(seconds=MINUTE, at__gte=now - MAX_LAG).order_by("-at")
+    last = rows.values_list("at", flat=True).first()
+    return now - MAX_LAG if last is None else last + timedelta(seconds=MINUTE)
+
+
+def _not_summed(queue: str, since: datetime) -> list[QueuePeriod]:
+    """Return the counts of the minutes since then, without times."""
+    rows = Throughput.objects.filter(minute__gte=since)
+    if queue != ALL_QUEUES:
+        rows = rows.filter(queue=queue)
+    names = ("completed", "retried", "failed", "busy_ms")
+    sums = rows.values("minute").annotate(**{f"{name}_sum": Sum(name) for name in names})
+    return [
+        QueuePeriod(at=row["minute"], **{name: row[f"{name}_sum"] for name in names})
+        for row in sums.order_by("minute")
+    ]
 
 
 def _begin(at: datetime, seconds: int) -> datetime:

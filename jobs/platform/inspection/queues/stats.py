@@ -7,6 +7,7 @@ from typing import Any
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.engine.claiming.due_jobs import DUE_JOBS
 from tailrace.jobs.engine.waking.activity import newest
 
 EXACT_BELOW = 50_000
@@ -49,12 +50,7 @@ def _capped(where: str) -> str:
     return f"(SELECT count(*) FROM ({rows}) capped)"
 
 
-# Each priority is counted separately, along the index of the due jobs.
-DUE = f"""(SELECT count(*) FROM (
-  SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
-      AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
-  LIMIT %(cap)s) capped)"""
+DUE = DUE_JOBS
 """SQL: the number of due jobs of the queue `q`, up to %(cap)s."""
 OLDEST_DUE = f"""(SELECT min(first.due_at) AS oldest
   FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
