@@ -9,6 +9,7 @@ from tailrace.jobs.platform.inspection.queue_states import IDLE, MEANINGS, queue
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.pools import pools
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_events, mask_jobs
+from tailrace.jobs.platform.pages.charts import sparkline
 from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_LATEST = 8
@@ -17,7 +18,8 @@ MAX_COUNTED = 10_000
 
 
 class Queues(Panel):
-    """The state of each queue and its completed jobs of the last hour. Idle queues are folded."""
+    """The state of each queue and its completed jobs of the last hour, the busiest queue first.
+    Idle queues are folded."""
 
     title = "Queues"
     order = 10
@@ -29,6 +31,7 @@ class Queues(Panel):
         queues = stats.queues(MAX_COUNTED)
         states = queue_states(queues)
         rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
+        rows.sort(key=lambda row: (-row["work"], row["queue"].name))
         return {
             "rows": [row for row in rows if not row["quiet"]],
             "quiet": [row for row in rows if row["quiet"]],
@@ -40,23 +43,13 @@ def _row(queue: stats.QueueStats, state: str, completed: list[int]) -> dict[str,
         "queue": queue,
         "line": sparkline(completed),
         "hour": sum(completed),
+        "work": sum(completed) + queue.running + queue.due,
         "peak": max(completed, default=0),
         "state": state,
         "meaning": MEANINGS[state],
         "quiet": not (queue.pending or queue.running or queue.failed or any(completed))
         and state == IDLE,
     }
-
-
-def sparkline(values: list[int]) -> str:
-    """Return the points of an SVG polyline of 120 by 24 for these values; empty if all of them are
-    0."""
-    peak = max(values, default=0)
-    if not peak:
-        return ""
-    step = 120 / max(len(values) - 1, 1)
-    points = ((i * step, 23 - 22 * v / peak) for i, v in enumerate(values))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 class Workers(Panel):

@@ -32,7 +32,7 @@ from tailrace.jobs.platform.inspection.details.failures import (
     readable,
 )
 from tailrace.jobs.platform.inspection.display.formatting import capped, timestamp
-from tailrace.jobs.platform.panels import sparkline
+from tailrace.jobs.platform.pages.charts import sparkline
 
 MOST = 1_000
 """The maximum number of groups in the list; filters lead to other groups."""

@@ -6,7 +6,7 @@ import structlog
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
@@ -15,12 +15,17 @@ from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db import clock
 from tailrace.db.engine_database import home
+from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
 from tailrace.environment.conf import on_platform
+from tailrace.jobs.models.queue_period import ALL_QUEUES
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, history
 from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.jobs.platform.pages.access import for_staff
+from tailrace.jobs.platform.pages.charts import counts_chart, due_chart
+from tailrace.jobs.platform.pages.figures import figures
 from tailrace.jobs.platform.pages.panel import Panel, all_panels
 from tailrace.jobs.platform.pages.verdict import may_mend, shown_verdict
 
@@ -84,7 +89,23 @@ def _render(request: HttpRequest, template: str) -> HttpResponse:
     cards = [_card(request, panel) for panel in all_panels()]
     cards.sort(key=lambda card: (not card["alert"], "missing_permission" in card))
     context = {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()}
-    return render(request, template, context)
+    return render(request, template, context | _numbers(request))
+
+
+def _numbers(request: HttpRequest) -> dict[str, Any]:
+    """Return the figures and the charts of the window in the address; only `numbers_failed` if they
+    cannot be read."""
+    window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["1h"])
+    context: dict[str, Any] = {"window": window, "windows": list(WINDOWS.values())}
+    try:
+        with transaction.atomic(using=home()):
+            past = history(ALL_QUEUES, window)
+            charts = [counts_chart(past), due_chart(past)]
+            context |= {"figures": figures(request, past), "charts": charts}
+            return context | {"summed_to": past.summed_to}
+    except DatabaseError as error:
+        log.exception("overview.numbers_failed")
+        return context | {"numbers_failed": reason(error)}
 
 
 def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:

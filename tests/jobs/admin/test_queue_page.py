@@ -11,8 +11,8 @@ from django.test import Client
 from tailrace.db.query import database_now
 from tailrace.jobs.models import Pulse, Queue, QueuePeriod
 from tailrace.jobs.operations.pause import pause
-from tailrace.jobs.platform.admin.pages.charts import TIMES, round_up_time
 from tailrace.jobs.platform.inspection.display.formatting import duration
+from tailrace.jobs.platform.pages.charts import TIMES, round_up_time
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

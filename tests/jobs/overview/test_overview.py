@@ -13,8 +13,8 @@ from django.utils.html import escape
 from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.models import Pulse, Queue, Throughput
+from tailrace.jobs.platform.pages.charts import sparkline
 from tailrace.jobs.platform.pages.panel import Panel, all_panels
-from tailrace.jobs.platform.panels import sparkline
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

@@ -13,11 +13,11 @@ from tailrace.environment.conf import conf
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.admin import rendering
-from tailrace.jobs.platform.admin.pages.charts import charts
 from tailrace.jobs.platform.inspection.display.formatting import duration, share
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, History, history
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_jobs, require, user_of
+from tailrace.jobs.platform.pages.charts import charts
 
 MAX_RUNNING = 50
 MAX_FAILED = 10

@@ -5,6 +5,7 @@ from django import template
 from tailrace.jobs.platform.inspection.display.formatting import (
     ago,
     capped,
+    clock_time,
     duration,
     memory,
     share,
@@ -18,6 +19,7 @@ from tailrace.jobs.platform.pages.admin_links import admin_address
 register = template.Library()
 register.filter("ago", ago)
 register.filter("capped", capped)
+register.filter("clock_time", clock_time)
 register.filter("duration", duration)
 register.filter("memory", memory)
 register.filter("share", share)

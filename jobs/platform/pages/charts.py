@@ -1,15 +1,17 @@
-"""Charts as plain SVG: stacked bars and lines with axes, each also with a table of its figures."""
+"""Charts as plain SVG: bars with axes, each also with a table of its figures, and sparklines."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tailrace.jobs.platform.inspection.display.formatting import duration, timestamp
+from tailrace.jobs.platform.inspection.display.formatting import count, duration, timestamp
 from tailrace.jobs.platform.inspection.queues.queue_history import History, Period, percentile
 
 WIDTH, HEIGHT = 600.0, 100.0
 """Size of the drawing in SVG units; the page scales it."""
+SMALLEST = 1.5
+"""The height of the smallest bar."""
 X_TICKS = 4
 SHARES = (("p50", 0.5), ("p95", 0.95))
 Values = Sequence[float | None]
@@ -36,20 +38,51 @@ class Chart:
     """From the top to zero."""
     x_labels: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
-    is_area: bool
-    """Whether the paths are filled."""
 
 
 def charts(history: History) -> list[Chart]:
     """Return the charts of a queue: finished jobs per minute, wait times and run times."""
     return [
-        _counts(history),
+        counts_chart(history),
         _times(history, "wait", "Wait: from due to claim", lambda period: period.wait),
         _times(history, "run", "Run: from claim to settle", lambda period: period.run),
     ]
 
 
-def _counts(history: History) -> Chart:
+def due_chart(history: History) -> Chart:
+    """Return the chart of the jobs that waited although they were due, of all queues."""
+    values = [float(period.due or 0) for period in history.periods]
+    top = _round_up(max(values, default=0))
+    most = history.total.due
+    return Chart(
+        id="due",
+        title="Waiting",
+        summary="not counted yet" if most is None else f"at most {count(most, 'due job')}",
+        series=[Series("due jobs", "warn", _bars(values, [0.0] * len(values), top))],
+        y_labels=[_number(top), _number(top / 2), "0"],
+        x_labels=_x_labels(history),
+        rows=[
+            (timestamp(period.at), [f"{period.due:,}"])
+            for period in reversed(history.periods)
+            if period.due
+        ],
+    )
+
+
+def sparkline(values: Values) -> str:
+    """Return the points of an SVG polyline of 120 by 24 for these values; empty if all of them are
+    0. None counts as 0."""
+    numbers = [value or 0 for value in values]
+    peak = max(numbers, default=0)
+    if not peak:
+        return ""
+    step = 120 / max(len(numbers) - 1, 1)
+    points = ((i * step, 23 - 22 * v / peak) for i, v in enumerate(numbers))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def counts_chart(history: History) -> Chart:
+    """Return the chart of the jobs that completed, were retried and failed, per minute."""
     minutes = history.window.period / 60
     total = history.total
     columns = [
@@ -73,7 +106,6 @@ def _counts(history: History) -> Chart:
         y_labels=[_number(top), _number(top / 2), "0"],
         x_labels=_x_labels(history),
         rows=_rows(history, [[_number(v) for v in values] for _n, _s, values in columns]),
-        is_area=True,
     )
 
 
@@ -91,35 +123,28 @@ def _times(
         id=id,
         title=title,
         summary=", ".join(parts) if totals[0] is not None else "no jobs",
-        series=[Series(name, name, _line(values, top)) for name, values in columns],
+        # The longer bars are behind the shorter ones.
+        series=[
+            Series(name, name, _bars([v or 0.0 for v in values], [0.0] * len(values), top))
+            for name, values in reversed(columns)
+        ],
         y_labels=[duration(top), duration(top / 2), "0"] if top else ["", "", "0"],
         x_labels=_x_labels(history),
-        rows=_rows(history, [[duration(v) for v in values] for _name, values in columns]),
-        is_area=False,
+        rows=_rows(history, [[duration(v) for v in values] for _name, values in reversed(columns)]),
     )
 
 
 def _bars(values: Sequence[float], base: Sequence[float], top: float) -> str:
-    """Return an SVG path with a bar for each value that is not zero, stacked on `base`."""
+    """Return an SVG path with a bar for each value that is not zero, stacked on `base`. None is
+    smaller than SMALLEST."""
     step = WIDTH / max(len(values), 1)
     scale = HEIGHT / top if top else 0.0
     return "".join(
-        f"M{number * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}v{-value * scale:.1f}"
-        f"h{-step * 0.85:.1f}z"
+        f"M{number * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}"
+        f"v{-max(value * scale, SMALLEST):.1f}h{-step * 0.85:.1f}z"
         for number, (value, low) in enumerate(zip(values, base, strict=True))
         if value
     )
-
-
-def _line(values: Values, top: float) -> str:
-    """Return an SVG path through the values, with gaps for None; a single value is a dash."""
-    step = WIDTH / max(len(values), 1)
-    path = ""
-    for number, (before, value) in enumerate(zip([None, *values], values, strict=False)):
-        if value is not None:
-            x, y = (number + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
-            path += f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
-    return path
 
 
 def _x_labels(history: History) -> list[str]:
