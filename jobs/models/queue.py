@@ -17,6 +17,10 @@ class Queue(models.Model):
     name = models.TextField(primary_key=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.TextField(default="", blank=True)
+    paused_reason = models.TextField(default="", db_default="", blank=True, max_length=200)
+    paused_until = models.DateTimeField(
+        null=True, blank=True, help_text="when the tick resumes it; empty: until somebody does"
+    )
     max_running = models.PositiveIntegerField(
         null=True,
         blank=True,

@@ -1,5 +1,7 @@
 """Pause and resume a queue."""
 
+from datetime import datetime
+
 import structlog
 
 from tailrace.db import clock, row_wait
@@ -9,12 +11,13 @@ from tailrace.jobs.models import Queue, QueueActivity
 log = structlog.get_logger(__name__)
 
 
-def pause(name: str, by: str) -> bool:
-    """Stop new claims; running jobs continue. Return False if the queue is already paused. Raises
-    Blocked if another transaction holds the queue's row for long."""
+def pause(name: str, by: str, reason: str = "", until: datetime | None = None) -> bool:
+    """Stop new claims; running jobs continue. At the time `until`, the tick resumes the queue.
+    Return False if the queue is already paused. Raises Blocked if another transaction holds the
+    queue's row for long."""
     with row_wait.bounded(Queue, name=name):
         changed = Queue.objects.filter(name=name, paused_at=None).update(
-            paused_at=clock.now(), paused_by=by
+            paused_at=clock.now(), paused_by=by, paused_reason=reason, paused_until=until
         )
     log.info("queues.paused", queue=name, by=by, changed=bool(changed))
     return bool(changed)
@@ -25,7 +28,7 @@ def resume(name: str, by: str) -> bool:
     `pause`."""
     with row_wait.bounded(Queue, name=name):
         changed = Queue.objects.filter(name=name, paused_at__isnull=False).update(
-            paused_at=None, paused_by=""
+            paused_at=None, paused_by="", paused_reason="", paused_until=None
         )
         if changed:
             with row_wait.bounded(QueueActivity, name=name):

@@ -1,6 +1,7 @@
 """The admin of queues: statistics, pause and resume, and two limits."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -8,11 +9,12 @@ from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
+from tailrace.db import clock
 from tailrace.db.engine_database import home
 from tailrace.db.locks import Blocked
 from tailrace.jobs.engine import registry
@@ -43,6 +45,9 @@ PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')
 """A zero in the list, which small screens hide."""
 OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
+PAUSE_ENDS = ((1, "in 1 hour"), (4, "in 4 hours"), (24, "in 24 hours"), (168, "in 7 days"))
+"""Hours after which a pause may end, and how the form offers them."""
+MAX_REASON = 200
 
 
 class QueueChangeList(ChangeList):
@@ -93,6 +98,16 @@ COLOURS = {
     "unserved": "danger",
     "retired": "danger",
 }
+
+
+def _pause_options(request: HttpRequest) -> dict[str, Any] | None:
+    """Return the reason and the end of the pause from the form; None if they are not valid."""
+    reason, hours = request.POST.get("reason", "").strip(), request.POST.get("hours", "")
+    ends = {"": None} | {str(each): timedelta(hours=each) for each, _words in PAUSE_ENDS}
+    if hours not in ends or len(reason) > MAX_REASON or "\0" in reason:
+        return None
+    after = ends[hours]
+    return {"reason": reason, "until": None if after is None else clock.now() + after}
 
 
 @admin.register(Queue)
@@ -175,11 +190,12 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def resume_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
         self._operate(request, "resume", list(queryset.values_list("name", flat=True)))
 
-    def _operate(self, request: HttpRequest, action: str, names: list[str]) -> None:
+    def _operate(self, request: HttpRequest, action: str, names: list[str], **options: Any) -> None:
         operation, past = OPERATIONS[action]
+        by = request.user.get_username()
         try:
             with transaction.atomic(using=home()):
-                changed = [name for name in names if operation(name, request.user.get_username())]
+                changed = [name for name in names if operation(name, by, **options)]
                 rows = [(name, name) for name in changed]
                 audit.record(request.user, Queue, past, rows, filter_in_words(request))
         except Blocked as error:
@@ -201,11 +217,15 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         name = unquote(object_id)
-        return {"run_now": may_run(request, name)} | page_of(request, name)
+        context = {"run_now": may_run(request, name), "pause_ends": PAUSE_ENDS}
+        return context | page_of(request, name)
 
     def operate_view(self, request: HttpRequest, queue: str, action: str) -> HttpResponse:
         require(request, PERMISSION)
-        self._operate(request, action, [queue])
+        options = _pause_options(request) if action == "pause" else {}
+        if options is None:
+            return HttpResponseBadRequest("reason or hours: not one that the form offers")
+        self._operate(request, action, [queue], **options)
         return redirect("admin:tailrace_jobs_queue_change", quote(queue))
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:

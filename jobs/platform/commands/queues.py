@@ -1,7 +1,9 @@
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from tailrace.db import clock
 from tailrace.db.locks import Blocked
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.platform.commands._shared import queue_name, table
@@ -10,6 +12,8 @@ from tailrace.jobs.platform.inspection.queue_states import queue_states
 from tailrace.jobs.platform.inspection.queues import stats
 
 MAX_COUNTED = 100_000
+MAX_HOURS = 24 * 366
+MAX_REASON = 200
 
 
 class Command(BaseCommand):
@@ -17,13 +21,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pause", metavar="QUEUE", help="start no more jobs of this queue")
+        parser.add_argument("--reason", default="", help="why it is paused; all staff can read it")
+        parser.add_argument(
+            "--hours", type=float, help="resume it after this time; otherwise with --resume"
+        )
         parser.add_argument("--resume", metavar="QUEUE", help="start jobs of this queue again")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for action, operation in (("pause", pause), ("resume", resume)):
+        hours = options["hours"]
+        if hours is not None and not 0 < hours <= MAX_HOURS:
+            raise CommandError(f"--hours: must be above 0, and at most {MAX_HOURS}")
+        until = clock.now() + timedelta(hours=hours) if hours else None
+        more = {"reason": options["reason"][:MAX_REASON], "until": until}
+        for action, operation, with_end in (("pause", pause, more), ("resume", resume, {})):
             if name := options[action]:
                 try:
-                    changed = operation(queue_name(name), "manage.py")
+                    changed = operation(queue_name(name), "manage.py", **with_end)
                 except Blocked as error:
                     raise CommandError(f"{name} could not be {action}d: {error}") from error
                 self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")

@@ -1,11 +1,13 @@
 """Queues: pause and resume, and two limits; nothing else is written."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
-from tailrace.db import locks
+from tailrace.db import clock, locks
 from tailrace.jobs.models import Job, Queue, QueueActivity
 from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
@@ -58,6 +60,26 @@ def test_pause_and_resume_are_posts_by_permission_and_audited() -> None:
     assert not _queue().paused
     logged = LogEntry.objects.order_by("pk").values_list("change_message", flat=True)
     assert list(logged) == ["paused", "resumed"]
+
+
+def test_a_pause_has_a_reason_and_an_end_which_pages_show() -> None:
+    keeper = operators.client("keeper", VIEW, PAUSE)
+    address = f"{QUEUES}{operators.Trim.name}/pause/"
+    for wrong in ({"hours": "2"}, {"hours": "-1"}, {"reason": "x" * 201}, {"reason": "\0"}):
+        assert keeper.post(address, wrong).status_code == 400
+        assert not _queue().paused
+    keeper.post(address, {"reason": " oil is <changed> ", "hours": "4"})
+    queue = _queue()
+    assert queue.paused_until is not None
+    assert queue.paused_reason == "oil is <changed>"
+    assert abs(queue.paused_until - clock.now() - timedelta(hours=4)) < timedelta(minutes=1)
+    operators.due()
+    overview = keeper.get("/").content.decode()
+    for page in (keeper.get(PAGE).content.decode(), overview):
+        assert "oil is &lt;changed&gt;" in page
+    assert f"until {queue.paused_until:%H:%M} UTC" in overview
+    keeper.post(f"{QUEUES}{operators.Trim.name}/resume/")
+    assert (_queue().paused_reason, _queue().paused_until) == ("", None)
 
 
 def test_several_queues_are_paused_at_once_by_permission() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import threading
+from datetime import timedelta
 
 import pytest
 from celery import current_app
@@ -15,6 +16,7 @@ from tailrace.jobs.engine.maintenance.ticking import tick
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.models import Job, Queue, QueueActivity
+from tailrace.jobs.operations.pause import pause
 from tests import forks
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened
@@ -40,6 +42,23 @@ def test_a_queue_is_woken_by_one_message_after_commit() -> None:
         assert broker_length("test.work") == 0
     assert awake()
     assert broker_length("test.work") == 1
+
+
+def test_the_tick_ends_a_pause_at_its_time_and_wakes_the_queue(clock) -> None:
+    end = clock.now() + timedelta(hours=1)
+    pause("test.work", "ada", "the disk is full", end)
+    enqueue(Working)
+    tick.tick()
+    assert broker_length("test.work") == 0, "the pause has not ended"
+    clock.step(3601)
+    tick.tick()
+    queue = Queue.objects.get(pk="test.work")
+    assert (queue.paused, queue.paused_by, queue.paused_reason) == (False, "", "")
+    assert broker_length("test.work") == 1
+    pause("test.work", "ada")
+    clock.step(10_000_000)
+    tick.tick()
+    assert Queue.objects.get(pk="test.work").paused, "a pause without an end does not end"
 
 
 def test_a_message_expires_by_nobodys_clock() -> None:

@@ -59,6 +59,17 @@ def test_queues_pauses_and_resumes() -> None:
     assert Queue.objects.get(pk=QUEUE).paused_at is None
 
 
+def test_queues_pauses_with_a_reason_and_an_end(clock) -> None:
+    run("queues", "--pause", QUEUE, "--reason", "the disk is full", "--hours", "0.5")
+    queue = Queue.objects.get(pk=QUEUE)
+    assert queue.paused_reason == "the disk is full"
+    assert queue.paused_until is not None
+    assert abs(queue.paused_until - clock.now() - timedelta(minutes=30)) < timedelta(minutes=1)
+    for hours in ("0", "-1", "nan", "9999999"):
+        with pytest.raises(CommandError, match="--hours: must be above 0"):
+            run("queues", "--pause", QUEUE, "--hours", hours)
+
+
 def test_verdict_names_the_causes_and_its_status_is_one(clock) -> None:
     pause(QUEUE, "ada")
     job()

@@ -1,4 +1,5 @@
-"""Each second: rescue jobs, run schedules, wake queues with due jobs. Idle: three statements."""
+"""Each second: rescue jobs, run schedules, end pauses, wake queues with due jobs. Idle: four
+statements."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from tailrace.db import clock, connections
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import bookmarks
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
-from tailrace.jobs.engine.maintenance.ticking import rescue, schedules
+from tailrace.jobs.engine.maintenance.ticking import pauses, rescue, schedules
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 
@@ -66,12 +67,14 @@ messages may be lost."""
 
 
 def tick() -> int:
-    """Rescue jobs, run schedules and wake queues with due jobs; return the number of woken queues.
-    Several processes may tick at once. If a step fails, the others still run. Raises the first
-    error that is not one of the connection or of a timeout: those go by, and are logged."""
+    """Rescue jobs, run schedules, end pauses and wake queues with due jobs; return the number of
+    woken queues. Several processes may tick at once. If a step fails, the others still run. Raises
+    the first error that is not one of the connection or of a timeout: those go by, and are logged.
+    """
     errors: list[Exception] = []
     _step(rescue.rescue, errors)
     _step(schedules.work_off, errors)
+    _step(pauses.end_pauses, errors)
     woken = len(_step(wake_due, errors) or ())
     if errors:
         raise errors[0]

@@ -111,7 +111,10 @@ def _unknown_handler(job: Job, queue: Queue | None) -> Reason:
 
 def _paused(queue: Queue) -> Reason:
     by = f" by {queue.paused_by}" if queue.paused_by else ""
-    words = f"The queue {queue.name} has been paused{by} since {when(queue.paused_at)}."
+    until = f", until {when(queue.paused_until)}" if queue.paused_until else ""
+    words = f"The queue {queue.name} has been paused{by} since {when(queue.paused_at)}{until}."
+    if queue.paused_reason:
+        words += f" Reason: {queue.paused_reason}"
     return Reason("paused", words)
 
 

@@ -38,6 +38,8 @@ class QueueStats:
     max_running: int | None
     rate_limit: float | None
     retired: bool
+    paused_reason: str = ""
+    paused_until: datetime | None = None
 
     @property
     def oldest_due_seconds(self) -> float | None:
@@ -67,7 +69,7 @@ SELECT q.name,
   {OLDEST_DUE} AS oldest_due,
   q.paused_at IS NOT NULL AS paused, a.awake_at, a.drained_at,
   q.max_running, q.rate_limit,
-  q.retired_at IS NOT NULL AS retired
+  q.retired_at IS NOT NULL AS retired, q.paused_reason, q.paused_until
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
   SELECT handler, count(*) AS running FROM tailrace_jobs_live WHERE state = 'running'
     GROUP BY handler

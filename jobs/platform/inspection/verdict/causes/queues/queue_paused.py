@@ -16,8 +16,8 @@ MAX_COUNTED = 1000
 MAX_QUEUES = 20
 
 _PAUSED = f"""
-SELECT name, paused_by, paused_at, due FROM (
-  SELECT q.name, q.paused_by, q.paused_at, {DUE} AS due
+SELECT name, paused_by, paused_at, paused_reason, paused_until, due FROM (
+  SELECT q.name, q.paused_by, q.paused_at, q.paused_reason, q.paused_until, {DUE} AS due
   FROM tailrace_jobs_queue q WHERE q.paused_at IS NOT NULL
 ) paused WHERE due > 0 ORDER BY due DESC, name LIMIT {MAX_QUEUES}
 """
@@ -41,11 +41,15 @@ class QueuePaused(Check):
         return f"{subject}: resumed."
 
 
-def _cause(name: str, by: str, at: datetime, due: int) -> Cause:
+def _cause(
+    name: str, by: str, at: datetime, reason: str, until: datetime | None, due: int
+) -> Cause:
     verb = "waits" if due == 1 else "wait"
     by_whom = f"by {by} " if by else ""
     return Cause(
-        f"{name} was paused {by_whom}at {when(at)}; {count(due, 'due job', MAX_COUNTED)} {verb}.",
+        f"{name} was paused {by_whom}at {when(at)}{f', until {when(until)}' if until else ''};"
+        f" {count(due, 'due job', MAX_COUNTED)} {verb}.",
+        advice=f"Reason: {reason}" if reason else "",
         subject=name,
         since=at,
         link=admin_link(f"Queue {name}", "queue_change", name),
