@@ -15,8 +15,8 @@ CONTENT_SECURITY_POLICY = (
 PERMISSIONS_POLICY = ", ".join(
     f"{feature}=()"
     for feature in (
-        "accelerometer", "bluetooth", "browsing-topics", "camera", "display-capture", "gyroscope",
-        "hid", "magnetometer", "microphone", "midi", "payment", "serial", "usb",
+        "accelerometer", "browsing-topics", "camera", "display-capture", "gyroscope", "hid",
+        "magnetometer", "microphone", "midi", "payment", "serial", "usb",
         "xr-spatial-tracking",
     )
 )  # fmt: skip
