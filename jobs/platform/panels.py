@@ -13,6 +13,7 @@ from tailrace.jobs.platform.pages.charts import sparkline
 from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_LATEST = 8
+MAX_FLAGGED = 5
 MAX_WORKERS = 20
 MAX_COUNTED = 10_000
 
@@ -110,7 +111,13 @@ class Flagged(Panel):
     permission = "tailrace_events.view_event"
 
     def context(self) -> dict[str, Any]:
-        events = list(Event.objects.flagged().order_by("-id")[: MAX_LATEST + 1])
+        flagged = Event.objects.flagged().order_by("-id")
+        events = list(flagged[:MAX_FLAGGED])
         mask_events(self.user, events)
-        more = len(events) > MAX_LATEST
-        return {"alert": bool(events), "events": events[:MAX_LATEST], "more": more}
+        number = flagged[:MAX_COUNTED].count() if len(events) == MAX_FLAGGED else len(events)
+        return {
+            "alert": bool(events),
+            "events": events,
+            "number": number,
+            "more": number > len(events),
+        }

@@ -21,6 +21,7 @@ from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import bulk, filters
 from tailrace.jobs.platform.admin.lists.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.platform.admin.lists.several import MOST, filter_in_words
 from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection import visibility
 from tailrace.jobs.platform.inspection.details.chain import chain_of
@@ -29,6 +30,7 @@ from tailrace.jobs.platform.inspection.details.event_states import (
     event_states,
     with_event_state,
 )
+from tailrace.jobs.platform.inspection.display.formatting import count
 from tailrace.jobs.platform.pages import panel
 from tailrace.jobs.runtime.states import State
 
@@ -79,6 +81,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
     search_fields = ("id", "subject")
     search_help_text = "id, or start of the subject"
+    actions = ("acknowledge_events",)
     change_form_outer_before_template = "tailrace/jobs/admin/event/problem.html"
     change_form_outer_after_template = "tailrace/jobs/admin/event/jobs.html"
     fieldsets = (
@@ -159,6 +162,16 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             context["panels"] = panel.event_panels(event, request)
             context |= _chain(event.pk, visibility.user_of(request))
         return context
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(acknowledge.PERMISSION)
+
+    @admin.action(description="Acknowledge", permissions=["acknowledge"])
+    def acknowledge_events(self, request: HttpRequest, queryset: QuerySet[Event]) -> None:
+        events = Event.objects.filter(pk__in=list(queryset.values_list("pk", flat=True)[:MOST]))
+        what = filter_in_words(request) or "selected events"
+        number = acknowledge.acknowledge_all(request.user, events, what)
+        messages.success(request, f"{count(number, 'event')} acknowledged.")
 
     def get_urls(self) -> list[Any]:
         return [

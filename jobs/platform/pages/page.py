@@ -17,10 +17,13 @@ from tailrace.db import clock
 from tailrace.db.engine_database import home
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
+from tailrace.db.row_ids import row_id
 from tailrace.environment.conf import on_platform
+from tailrace.events.models import Event
 from tailrace.jobs.models.queue_period import ALL_QUEUES
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
+from tailrace.jobs.platform.inspection.display.formatting import count
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, history
 from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.jobs.platform.pages.access import for_staff
@@ -60,6 +63,22 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
             return HttpResponse(headers={"HX-Refresh": "true"})  # the page shows the message
     if "HX-Request" in request.headers:
         return _render(request, "tailrace/jobs/cards.html")
+    return redirect("tailrace:overview")
+
+
+@require_POST
+@for_staff
+def acknowledge_events(request: HttpRequest) -> HttpResponse:
+    """Acknowledge all flagged events up to the one in the form field `up_to`, which is the newest
+    that the page showed."""
+    up_to = row_id(request.POST.get("up_to", ""))
+    if not request.user.has_perm(acknowledge.PERMISSION):
+        raise PermissionDenied(f"you need the permission {acknowledge.PERMISSION}")
+    if up_to is None:
+        return HttpResponseBadRequest("up_to: must be the id of an event")
+    events = Event.objects.filter(pk__lte=up_to)
+    number = acknowledge.acknowledge_all(request.user, events, f"all up to event {up_to}")
+    messages.success(request, f"{count(number, 'event')} acknowledged.")
     return redirect("tailrace:overview")
 
 

@@ -3,7 +3,13 @@
 from django.urls import path
 
 from tailrace.jobs.platform.pages import metrics
-from tailrace.jobs.platform.pages.page import acknowledge_event, mend, overview, poll
+from tailrace.jobs.platform.pages.page import (
+    acknowledge_event,
+    acknowledge_events,
+    mend,
+    overview,
+    poll,
+)
 from tailrace.jobs.platform.pages.storage import storage
 from tailrace.jobs.platform.pages.workers import workers
 
@@ -22,5 +28,6 @@ urlpatterns = [
     path("overview/workers/now", workers, _template("workers_now"), name="workers_now"),
     path("overview/storage", storage, _template("storage"), name="storage"),
     path("overview/storage/now", storage, _template("storage_now"), name="storage_now"),
+    path("overview/events/acknowledge", acknowledge_events, name="overview_acknowledge_all"),
     path("overview/events/<int:id>/acknowledge", acknowledge_event, name="overview_acknowledge"),
 ]

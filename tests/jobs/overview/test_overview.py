@@ -180,6 +180,41 @@ def test_acknowledging_needs_permission_and_token() -> None:
     assert Event.objects.flagged().count() == 1
 
 
+def test_all_flagged_events_are_acknowledged_up_to_the_newest_that_was_shown(
+    operator: Client,
+) -> None:
+    events = [
+        Event.objects.create(source="t", source_id=str(n), type="x", problem="odd")
+        for n in range(12)
+    ]
+    page = _page(operator)
+    assert f'name="up_to" value="{events[-1].pk}"' in page
+    assert "Acknowledge all 12" in page
+    later = Event.objects.create(source="t", source_id="later", type="x", problem="new")
+    address = "/overview/events/acknowledge"
+    assert operator.get(address).status_code == 405
+    assert operator.post(address, {"up_to": events[-1].pk}).status_code == 302
+    assert list(Event.objects.flagged()) == [later]
+    entry = LogEntry.objects.get()
+    assert entry.change_message == f"acknowledged 12 events: all up to event {events[-1].pk}"
+    assert "12 events acknowledged." in _page(operator)
+
+
+@pytest.mark.parametrize("up_to", ["", "x", "-1", "9" * 30, "\0"])
+def test_all_are_acknowledged_only_with_the_permission_and_a_valid_id(up_to: str) -> None:
+    Event.objects.create(source="t", source_id="1", type="x", problem="odd")
+    newest = Event.objects.create(source="t", source_id="2", type="x", problem="odd")
+    address = "/overview/events/acknowledge"
+    reader = operators.client("reader", *RIGHTS)
+    assert "Acknowledge" not in _page(reader)
+    assert reader.post(address, {"up_to": newest.pk}).status_code == 403
+    careless = operators.client("careless", *RIGHTS, "tailrace_events.acknowledge_event")
+    assert careless.post(address, {"up_to": up_to}).status_code in (400, 302)
+    careless.handler.enforce_csrf_checks = True
+    assert careless.post(address, {"up_to": newest.pk}).status_code == 403
+    assert Event.objects.flagged().count() == 2
+
+
 def test_panels_need_their_permissions() -> None:
     operators.job(error="the oil is out")
     Event.objects.create(source="t", source_id="1", type="x", problem="odd thing")
@@ -212,7 +247,7 @@ def test_a_poll_costs_few_statements_however_much_there_is(operator: Client) -> 
     Pulse.objects.bulk_create(Pulse(name=f"worker:{n}") for n in range(20))
     assert cost() == before
     # Session, user and rights are four; the panels of other apps come on top of ours.
-    assert before <= 19 + 2 * len([panel for panel in all_panels() if not _core(panel)])
+    assert before <= 28 + 2 * len([panel for panel in all_panels() if not _core(panel)])
 
 
 def _core(panel: Panel) -> bool:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from django.utils import timezone
+from django.utils.html import format_html
 
 from tailrace.db import clock
 from tailrace.jobs.runtime.states import State
@@ -31,6 +32,15 @@ def ago(at: datetime | None) -> str:
     if seconds < -1:
         return f"in {duration(-seconds)}"
     return "now" if seconds < 1 else f"{duration(seconds)} ago"
+
+
+def time_ago(at: datetime | None) -> str:
+    """Return how long ago a time was, with the time itself on hover, as HTML."""
+    if at is None:
+        return "–"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), timestamp(at), ago(at)
+    )
 
 
 def timestamp(at: datetime | None) -> str:

@@ -11,6 +11,7 @@ from tailrace.jobs.platform.inspection.display.formatting import (
     share,
     size,
     state_label,
+    time_ago,
     timestamp,
     when,
 )
@@ -24,6 +25,7 @@ register.filter("duration", duration)
 register.filter("memory", memory)
 register.filter("share", share)
 register.filter("size", size)
+register.filter("time_ago", time_ago)
 register.filter("timestamp", timestamp)
 register.filter("when", when)
 register.filter("state_label", state_label)
