@@ -101,6 +101,7 @@ class ModelAdmin(theme.ModelAdmin):
         changelist = super().get_changelist_instance(request)
         for row in changelist.result_list:
             hide_url_secrets(row)
+            row.is_listed = True
         return changelist
 
     def complete_page(self, request: HttpRequest, row: Any) -> None:

@@ -96,7 +96,7 @@ class FlowAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         "jobs ended", _status(lambda status: f"{status.ended:,} of {status.jobs:,}")
     )
     created = rendering.time_column("created_at")
-    ended = rendering.column("ended", _status(lambda status: timestamp(status.ended_at)))
+    ended = rendering.column("ended", lambda flow: rendering.time_of(flow, flow.status.ended_at))
     deadline = rendering.time_column("deadline_at", "deadline")
     took = rendering.column(
         "duration",

@@ -108,7 +108,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     status = rendering.column("state", state_label, label=rendering.STATE_COLOURS)
     tries = rendering.column("attempt", rendering.attempts)
-    when = rendering.column("due or finished", lambda job: timestamp(job.finished_at or job.due_at))
+    when = rendering.column(
+        "due or finished", lambda job: rendering.time_of(job, job.finished_at or job.due_at)
+    )
     why = rendering.column("error", lambda job: rendering.truncated(job.error))
     event_link = rendering.column("event", lambda job: rendering.event_link(job.event_id))
     follows = rendering.column("after", lambda job: rendering.job_link(job.after_id))

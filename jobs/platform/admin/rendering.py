@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
@@ -11,6 +12,9 @@ from django.utils.safestring import SafeString
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job
 from tailrace.jobs.platform.admin.theme import display
+from tailrace.jobs.platform.inspection.display.formatting import (
+    time_ago,
+)
 from tailrace.jobs.platform.inspection.display.formatting import (
     timestamp as timestamp,  # for domains, too
 )
@@ -93,7 +97,12 @@ def column(title: str, value: Callable[[Any], Any], **options: Any) -> Callable[
 def time_column(field: str, title: str = "", **options: Any) -> Callable[[Any, Any], Any]:
     """Return a column, for the body of a ModelAdmin, that shows the time in `field`."""
     title = title or field.removesuffix("_at").replace("_", " ")
-    return column(title, lambda row: timestamp(getattr(row, field)), **options)
+    return column(title, lambda row: time_of(row, getattr(row, field)), **options)
+
+
+def time_of(row: Any, at: datetime | None) -> str:
+    """Return a time of a row: in lists, how long ago it was; on the row's page, the time itself."""
+    return time_ago(at) if getattr(row, "is_listed", False) else timestamp(at)
 
 
 def truncated(text: str, length: int = 80) -> str:
