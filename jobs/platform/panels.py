@@ -4,7 +4,8 @@ from typing import Any
 
 from tailrace.db.query import query
 from tailrace.events.models import Event
-from tailrace.jobs.models import Job
+from tailrace.jobs.models import FailureGroup, Job
+from tailrace.jobs.platform.inspection.details.failures import readable
 from tailrace.jobs.platform.inspection.queue_states import IDLE, MEANINGS, queue_states
 from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.pools import pools
@@ -14,6 +15,9 @@ from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_LATEST = 8
 MAX_FLAGGED = 5
+MAX_KINDS = 6
+NEWEST_KINDS = 100
+"""The newest kinds of failures of which those with failed jobs are shown."""
 MAX_WORKERS = 20
 MAX_COUNTED = 10_000
 
@@ -88,8 +92,20 @@ SELECT name, failed FROM (
 """
 
 
+# The newest kinds, then one index range per kind.
+_KINDS = """
+SELECT * FROM (
+  SELECT g.id, (SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live
+    WHERE failure_group_id = g.id AND state = 'failed' LIMIT %(cap)s) capped) AS failed
+  FROM (SELECT id, last_seen_at FROM tailrace_jobs_failuregroup
+        ORDER BY last_seen_at DESC LIMIT %(newest)s) g ORDER BY g.last_seen_at DESC
+) kind WHERE failed > 0 LIMIT %(limit)s
+"""
+
+
 class Failed(Panel):
-    """The number of failed jobs by queue, and the latest failed jobs."""
+    """The newest kinds of failures with failed jobs, the number of failed jobs by queue, and the
+    latest failed jobs."""
 
     title = "Failed jobs"
     order = 14
@@ -99,7 +115,22 @@ class Failed(Panel):
     def context(self) -> dict[str, Any]:
         jobs = list(Job.objects.raw(_FAILED, {"limit": MAX_LATEST}))
         mask_jobs(self.user, jobs)
-        return {"alert": bool(jobs), "jobs": jobs, "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
+        counts = query(_FAILED_COUNTS, cap=MAX_COUNTED)
+        return {"alert": bool(jobs), "jobs": jobs, "counts": counts, "kinds": self._kinds()}
+
+    def _kinds(self) -> list[FailureGroup]:
+        """Return the newest kinds with failed jobs, with `failed`, without messages that the user
+        may not read."""
+        failed = dict(query(_KINDS, cap=MAX_COUNTED, newest=NEWEST_KINDS, limit=MAX_KINDS))
+        kinds: list[Any] = list(
+            FailureGroup.objects.filter(pk__in=failed).order_by("-last_seen_at")
+        )
+        may_read = readable(self.user, kinds)
+        for kind in kinds:
+            kind.failed = failed[kind.pk]
+            if kind.pk not in may_read:
+                kind.message = ""
+        return kinds
 
 
 class Flagged(Panel):
@@ -114,7 +145,7 @@ class Flagged(Panel):
         flagged = Event.objects.flagged().order_by("-id")
         events = list(flagged[:MAX_FLAGGED])
         mask_events(self.user, events)
-        number = flagged[:MAX_COUNTED].count() if len(events) == MAX_FLAGGED else len(events)
+        number = flagged[:MAX_COUNTED].count()
         return {
             "alert": bool(events),
             "events": events,

@@ -42,7 +42,7 @@ def test_minutes_become_ten_minutes_and_hours_once(clock) -> None:
     clock.step(3600 + periods.LAG + 1)
     assert periods.add_up() == 2 * (60 + 6 + 1), "of the queue and of all queues"
     assert periods.add_up() == 0
-    whole = QueuePeriod.objects.get(seconds=3600)
+    whole = QueuePeriod.objects.get(queue=QUEUE, seconds=3600)
     assert (whole.at, whole.completed, whole.retried, whole.failed) == (hour, 60, 120, 180)
     assert sum(whole.run.values()) == sum(whole.wait.values()) == 60
     for window in ("24h", "7d"):

@@ -12,7 +12,7 @@ from django.utils.html import escape
 
 from tailrace.db import clock
 from tailrace.events.models import Event
-from tailrace.jobs.models import Pulse, Queue, Throughput
+from tailrace.jobs.models import FailureGroup, Job, Pulse, Queue, Throughput
 from tailrace.jobs.platform.pages.charts import sparkline
 from tailrace.jobs.platform.pages.panel import Panel, all_panels
 from tests.jobs import operators
@@ -150,6 +150,35 @@ def test_the_latest_failed_jobs_are_listed_and_counted_by_queue(operator: Client
     assert "oil 11 is out" in page
     assert "oil 3 is out" not in page
     assert f"/admin/tailrace_jobs/job/{jobs[-1].pk}/change/" in page
+
+
+def test_kinds_of_failures_are_replayed_from_the_overview() -> None:
+    """Only those with failed jobs; the message is masked as on the page of failures."""
+    old, new = (
+        FailureGroup.objects.create(
+            id=n, handler=operators.Trim.name, error_class="oil.Out", message=f"barrel <{n}>",
+            last_seen_at=clock.now() - timedelta(hours=9 - n),
+        )
+        for n in (1, 2)
+    )  # fmt: skip
+    jobs = [operators.job(failure_group_id=new.pk) for _ in range(30)]
+    replay = f"/admin/tailrace_jobs/job/all/replay/?state=failed&amp;failure={new.pk}"
+    rights = ("tailrace_jobs.view_job", "tailrace_jobs.view_failuregroup")
+    reader = _page(operators.client("reader", *rights))
+    assert 'id="kind-2"' in reader
+    assert 'id="kind-1"' not in reader, "none of its jobs is failed now"
+    assert "barrel" not in reader
+    assert replay not in reader
+    rights = (*rights, "tailrace_jobs.view_job_payload", "tailrace_events.view_hidden")
+    keeper = operators.client("keeper", *rights, "tailrace_jobs.replay_job")
+    page = _page(keeper)
+    assert "barrel &lt;2&gt;" in page
+    assert replay in page
+    assert "Replay 30…" in page
+    Job.objects.filter(pk__in=[job.pk for job in jobs]).delete()
+    operators.job(failure_group_id=old.pk)
+    assert 'id="kind-1"' in _page(keeper)
+    assert 'id="kind-' not in _page(operators.client("stranger", "tailrace_jobs.view_job"))
 
 
 def test_a_flagged_event_stays_until_it_is_acknowledged(operator: Client) -> None:
