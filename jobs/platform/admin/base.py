@@ -1,6 +1,6 @@
 """The base class of our admin pages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -102,6 +102,11 @@ class ModelAdmin(theme.ModelAdmin):
         for row in changelist.result_list:
             hide_url_secrets(row)
             row.is_listed = True
+        changelist.quick_filters = [
+            {"title": spec.title, "choices": list(spec.choices(changelist))}
+            for spec in changelist.filter_specs
+            if getattr(spec, "parameter_name", "") in self.quick_filters
+        ]
         return changelist
 
     def complete_page(self, request: HttpRequest, row: Any) -> None:
@@ -129,7 +134,11 @@ class ModelAdmin(theme.ModelAdmin):
     change_form_template: Any = theme.template("detail")
     add_form_template: Any = "admin/change_form.html"
     change_list_template: Any = None if theme.HAS_UNFOLD else theme.template("list")
-    list_before_template: Any = None
+    list_before_template: Any = "tailrace/jobs/admin/lists/before.html"
+    search_terms: Sequence[str] = ()
+    """What a search may contain, as shown above the list."""
+    quick_filters: Sequence[str] = ()
+    """The parameters of the filters whose choices are links above the list."""
 
     @property
     def media(self) -> Media:

@@ -79,6 +79,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     list_display = ("id", "type", "subject", "state", "occurred", "actor", "flag")
     list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
+    quick_filters = ("state", "recorded", "problem")
     search_fields = ("id", "subject")
     search_help_text = "id, or start of the subject"
     actions = ("acknowledge_events",)

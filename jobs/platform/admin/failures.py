@@ -172,6 +172,7 @@ class FailureAdmin(ModelAdmin):
     form = FailureForm
     list_display = ("what", "queue", "failed", "attempts", "trend", "last", "first", "who")
     list_filter = (FailedFilter, filters.QueueFilter, SilenceFilter, AssigneeFilter)
+    quick_filters = ("jobs", "silenced", "assigned")
     search_fields = ("error_class", "frame")
     search_help_text = "class, function or message"
     ordering = ("-last_seen_at",)

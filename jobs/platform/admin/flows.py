@@ -60,6 +60,7 @@ class FlowAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     list_display = ("id", "name", "state", "jobs", "created", "ended", "took")
     list_filter = (FlowStateFilter,)
+    quick_filters = ("state",)
     list_per_page = 25  # the jobs of each flow are counted
     search_fields = ("id",)
     search_help_text = "id, or a part of the name"

@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from tailrace.events.models import Event
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations import batches
 from tailrace.jobs.platform.admin import rendering
@@ -37,15 +38,15 @@ MAX_CHOSEN = 1_000
 class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Jobs, newest first. Filters, search and page are in the URL."""
 
-    list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
+    list_display = ("id", "handler", "status", "subject", "routing_key", "tries", "when", "why")
     list_filter = (
         filters.QueueFilter, filters.StateFilter, filters.LaneFilter, filters.EventFilter,
-        filters.FlowFilter, filters.FailureFilter,
+        filters.FlowFilter, filters.FailureFilter, filters.CreatedFilter,
     )  # fmt: skip
     search_fields = ("id",)
     search_help_text = "id, queue, subject or error"
     search_terms = (*(f"{name}:" for name in NAMES), "field=value")
-    list_before_template = "tailrace/jobs/admin/lists/search_terms.html"
+    quick_filters = ("state", "created")
     narrow_by = "to narrow the search, add since:2h, until:2d or state:failed to the box above"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     previews_all = True
@@ -94,7 +95,14 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return result.within(queryset) if result else queryset
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        mask_jobs(user_of(request), rows)
+        user = user_of(request)
+        hidden = mask_jobs(user, rows)
+        events = {row.event_id for row in rows if row.event_id and row.pk not in hidden}
+        named: dict[int, str] = {}
+        if events and user.has_perm("tailrace_events.view_event"):
+            named = dict(Event.objects.filter(pk__in=events).values_list("pk", "subject"))
+        for row in rows:
+            row.subject_of_event = named.get(row.event_id, "")
 
     def state_of(self, params: Mapping[str, str]) -> str:
         """Return the state in the filter or in the search, or an empty string."""
@@ -111,7 +119,13 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     when = rendering.column(
         "due or finished", lambda job: rendering.time_of(job, job.finished_at or job.due_at)
     )
-    why = rendering.column("error", lambda job: rendering.truncated(job.error))
+    why = rendering.column("error", lambda job: rendering.one_line(job.error))
+
+    @display(description="subject")
+    def subject(self, job: Any) -> str:
+        """Return what the job's event is about, or else the job's lane."""
+        return rendering.one_line(job.subject_of_event or job.lane)
+
     event_link = rendering.column("event", lambda job: rendering.event_link(job.event_id))
     follows = rendering.column("after", lambda job: rendering.job_link(job.after_id))
     in_flow = rendering.column("flow", rendering.flow_link)

@@ -23,6 +23,7 @@ from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.pause import pause, resume
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
+from tailrace.jobs.platform.admin.lists import filters
 from tailrace.jobs.platform.admin.lists.pagination import ReadOnlyAdmin
 from tailrace.jobs.platform.admin.lists.several import filter_in_words
 from tailrace.jobs.platform.admin.pages.queue import page_of, running_view
@@ -30,6 +31,7 @@ from tailrace.jobs.platform.admin.pages.run_now import may_run, run_now
 from tailrace.jobs.platform.admin.theme import display
 from tailrace.jobs.platform.inspection.display.formatting import capped, duration, timestamp
 from tailrace.jobs.platform.inspection.queue_states import (
+    IDLE,
     PAUSED,
     RETIRED,
     RUNNING,
@@ -110,11 +112,36 @@ def _pause_options(request: HttpRequest) -> dict[str, Any] | None:
     return {"reason": reason, "until": None if after is None else clock.now() + after}
 
 
+class QueueStateFilter(filters.ChoiceFilter):
+    """Filter queues by their state, which is computed, not stored."""
+
+    title = parameter_name = "state"
+    options = [
+        ("active", "not idle"),
+        ("failed", "with failed jobs"),
+        *((state, state) for state in COLOURS),
+    ]
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        rows = [row for row in _with_stats(*queryset) if _is_in(row, value)]
+        return queryset.filter(pk__in=[row.pk for row in rows])
+
+
+def _is_in(queue: Any, value: str) -> bool:
+    if value == "failed":
+        return getattr(queue.stats, "failed", 0) > 0
+    return queue.state != IDLE if value == "active" else queue.state == value
+
+
 @admin.register(Queue)
 class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     """Queues, which `migrate` creates for each handler; operators pause and limit them here."""
 
     list_display = ("name", "status", "pending", "due", "running", "failed", "oldest_due", "limits")
+    list_filter = (QueueStateFilter,)
+    quick_filters = ("state",)
+    search_fields = ("name",)
+    search_help_text = "part of a name"
     sortable_by = ()
     list_per_page = 1000
     list_disable_select_all = True
@@ -126,6 +153,9 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
     )
     editable = ("max_running", "rate_limit")
+
+    def find(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return queryset.none() if "\0" in term else queryset.filter(name__icontains=term[:200])
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_view_permission(request, obj) or request.user.has_perm(PERMISSION)

@@ -33,6 +33,10 @@ STATE_COLOURS = {
 """Unfold's colours for the labels of job states: the colours of the badges in state_badges.css."""
 
 
+MOST_LINES = 40
+"""JSON values with more lines are folded."""
+
+
 def link(view: str, text: Any, *args: Any, query: str = "") -> SafeString:
     """Return a link to the admin's `view`, e.g. `tailrace_jobs_job_change`."""
     address = reverse(f"admin:{view}", args=args) + query
@@ -61,11 +65,17 @@ def flow_link(job: Job) -> str:
 
 
 def json_block(value: Any) -> SafeString:
-    """Return a JSON value as a preformatted block; a dash for None."""
+    """Return a JSON value as a preformatted block, folded if it is long; a dash for None. A search
+    of the browser opens a folded block."""
     if value is None:
         return SafeString("–")
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-    return format_html('<pre class="tr-pre">{}</pre>', text)
+    block = format_html('<pre class="tr-pre">{}</pre>', text)
+    if (lines := text.count("\n") + 1) <= MOST_LINES:
+        return block
+    return format_html(
+        '<details class="tr-fold"><summary>{} lines</summary>{}</details>', f"{lines:,}", block
+    )
 
 
 def attempts(job: Job) -> str:
@@ -107,6 +117,13 @@ def time_of(row: Any, at: datetime | None) -> str:
 
 def truncated(text: str, length: int = 80) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """Return a text for a cell that cuts it; all of it, up to 500 characters, on hover."""
+    if not text:
+        return ""
+    return format_html('<span title="{}">{}</span>', truncated(text, 500), truncated(text))
 
 
 def comma_separated(values: Iterable[Any]) -> SafeString:

@@ -130,6 +130,18 @@ class RecordedFilter(ChoiceFilter):
         return queryset.filter(pk__gte=first_event_since(since), recorded_at__gte=since)
 
 
+class CreatedFilter(ChoiceFilter):
+    """Filter jobs by the age of their rows."""
+
+    title = parameter_name = "created"
+    options = RecordedFilter.options
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        since = time_of(value) or clock.now()
+        first = first_id_since("tailrace_jobs_job", "created_at", since - MARGIN)
+        return queryset.filter(pk__gte=first, created_at__gte=since)
+
+
 class SearchById:
     """Mix into a ModelAdmin to search for rows only by id."""
 
