@@ -90,8 +90,9 @@ def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
 
 @cache
 def _report_missing(event_type: str) -> None:
-    """Log, once per process and type, that an event type has no template."""
-    log.warning(
+    """Log, once per process and type, that an event type has no template: its plain line is enough
+    for many types, and /api/docs shows an example of each."""
+    log.debug(
         "event_text.no_template",
         event_type=event_type,
         wanted=f"tailrace/events/{event_type}/text.txt",

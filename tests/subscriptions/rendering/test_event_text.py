@@ -61,8 +61,14 @@ def test_a_template_that_raises_is_logged(
     assert len(reported) == (0 if "bad" in broken else 1)
 
 
-def test_a_missing_template_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_template_is_logged_once_and_is_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     _report_missing.cache_clear()
-    for _ in range(3):
-        render_event(publish_event(Premiere))
+    render_event(publish_event(Premiere))
+    assert logged(caplog) == []
+    _report_missing.cache_clear()
+    with caplog.at_level("DEBUG", logger=event_text.__name__):
+        for _ in range(3):
+            render_event(publish_event(Premiere))
     assert logged(caplog) == ["event_text.no_template"]
