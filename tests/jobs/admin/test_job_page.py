@@ -41,15 +41,24 @@ def _failed(error_class: str = "shop.NoSuchLamp") -> Job:
     return job
 
 
-def test_error_class_and_payload_come_before_times_and_attempts() -> None:
+def test_a_sentence_comes_first_then_error_and_payload_then_times_and_attempts() -> None:
     page = _page(operators.client("reader", VIEW, PAYLOAD), _failed())
+    rest = page[page.index("</p>", page.index('class="tr-sentence"')) :]
     places = [
-        page.index(words)
-        for words in ("shop.NoSuchLamp", "the wick is gone", "&quot;lamp&quot;: 7",
-                      "State: failed</h2>",
-                      "Time spent", "line 3", "Job</h2>")
+        rest.index(words)
+        for words in ("shop.NoSuchLamp", "the wick is gone", "&quot;lamp&quot;: 7", "Time spent",
+                      "line 3", "Job</h2>")
     ]  # fmt: skip
     assert places == sorted(places)
+
+
+def test_a_long_payload_is_folded() -> None:
+    short, long = (operators.job("completed", payload={"n": [*range(n)]}) for n in (3, 100))
+    reader = operators.client("reader", VIEW, PAYLOAD)
+    assert "<summary>" not in _page(reader, short)
+    page = _page(reader, long)
+    assert "<summary>104 lines</summary>" in page
+    assert "99\n" in page
 
 
 def test_without_the_permission_the_class_alone_is_shown() -> None:
