@@ -15,6 +15,8 @@ from tailrace.jobs.platform.pages.panel import Panel
 
 MAX_LATEST = 8
 MAX_FLAGGED = 5
+BUSIEST = 12
+"""The number of busy queues that are shown even if they are idle now."""
 MAX_KINDS = 6
 NEWEST_KINDS = 100
 """The newest kinds of failures of which those with failed jobs are shown."""
@@ -24,7 +26,7 @@ MAX_COUNTED = 10_000
 
 class Queues(Panel):
     """The state of each queue and its completed jobs of the last hour, the busiest queue first.
-    Idle queues are folded."""
+    Idle queues are folded, except the busiest ones."""
 
     title = "Queues"
     order = 10
@@ -37,9 +39,11 @@ class Queues(Panel):
         states = queue_states(queues)
         rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
         rows.sort(key=lambda row: (-row["work"], row["queue"].name))
+        for number, row in enumerate(rows):
+            row["is_shown"] = row["is_active"] or (number < BUSIEST and row["work"] > 0)
         return {
-            "rows": [row for row in rows if not row["quiet"]],
-            "quiet": [row for row in rows if row["quiet"]],
+            "rows": [row for row in rows if row["is_shown"]],
+            "quiet": [row for row in rows if not row["is_shown"]],
         }
 
 
@@ -52,8 +56,7 @@ def _row(queue: stats.QueueStats, state: str, completed: list[int]) -> dict[str,
         "peak": max(completed, default=0),
         "state": state,
         "meaning": MEANINGS[state],
-        "quiet": not (queue.pending or queue.running or queue.failed or any(completed))
-        and state == IDLE,
+        "is_active": state != IDLE or queue.failed > 0 or queue.running > 0,
     }
 
 
@@ -133,6 +136,12 @@ class Failed(Panel):
         return kinds
 
 
+_FLAGGED_COUNT = """
+SELECT count(*) FROM (SELECT 1 FROM tailrace_events_event
+  WHERE problem <> '' AND acknowledged_at IS NULL LIMIT %(cap)s) capped
+"""
+
+
 class Flagged(Panel):
     """Events that are quarantined or flagged, until an operator acknowledges them."""
 
@@ -145,7 +154,7 @@ class Flagged(Panel):
         flagged = Event.objects.flagged().order_by("-id")
         events = list(flagged[:MAX_FLAGGED])
         mask_events(self.user, events)
-        number = flagged[:MAX_COUNTED].count()
+        [(number,)] = query(_FLAGGED_COUNT, cap=MAX_COUNTED)
         return {
             "alert": bool(events),
             "events": events,

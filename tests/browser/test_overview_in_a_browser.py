@@ -39,11 +39,11 @@ def test_what_happens_appears_by_itself_and_nothing_else_changes(
     expect(page.locator("#panel-failed-jobs")).to_contain_text("the oil is out")
     expect(name).to_be_focused()
     assert page.evaluate("getSelection().toString()") == "Queues"
-    expect(page.locator("#quiet-queues table")).to_be_visible()
+    expect(page.locator("#quiet-queues ul")).to_be_visible()
     page.locator("#quiet-queues summary").click()
     operators.job(error="the wick is out")
     expect(page.locator("#panel-failed-jobs")).to_contain_text("the wick is out")
-    expect(page.locator("#quiet-queues table")).to_be_hidden()
+    expect(page.locator("#quiet-queues ul")).to_be_hidden()
 
 
 def test_numbers_are_seen_on_a_telephone_without_scrolling_sideways(

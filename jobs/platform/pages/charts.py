@@ -4,8 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from tailrace.jobs.platform.inspection.display.formatting import count, duration, timestamp
+from tailrace.jobs.platform.inspection.queues.marks import Mark
 from tailrace.jobs.platform.inspection.queues.queue_history import History, Period, percentile
 
 WIDTH, HEIGHT = 600.0, 100.0
@@ -27,6 +29,15 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A vertical line at `x`, for a change at the time `at`."""
+
+    x: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A chart with its labels; `rows` are its figures: a time, and one value per series."""
 
@@ -38,6 +49,7 @@ class Chart:
     """From the top to zero."""
     x_labels: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
+    lines: Sequence[Line] = ()
 
 
 def charts(history: History) -> list[Chart]:
@@ -81,8 +93,9 @@ def sparkline(values: Values) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def counts_chart(history: History) -> Chart:
-    """Return the chart of the jobs that completed, were retried and failed, per minute."""
+def counts_chart(history: History, marks: Sequence[Mark] = ()) -> Chart:
+    """Return the chart of the jobs that completed, were retried and failed, per minute, with a line
+    for each mark."""
     minutes = history.window.period / 60
     total = history.total
     columns = [
@@ -106,7 +119,14 @@ def counts_chart(history: History) -> Chart:
         y_labels=[_number(top), _number(top / 2), "0"],
         x_labels=_x_labels(history),
         rows=_rows(history, [[_number(v) for v in values] for _n, _s, values in columns]),
+        lines=[_vertical(history, mark) for mark in marks],
     )
+
+
+def _vertical(history: History, mark: Mark) -> Line:
+    length = history.window.period
+    part = (mark.at - history.periods[0].at).total_seconds() / (length * len(history.periods))
+    return Line(f"{WIDTH * min(max(part, 0.0), 1.0):.1f}", mark.at, mark.text)
 
 
 def _times(

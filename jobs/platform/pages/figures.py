@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from tailrace.db.query import query
 from tailrace.jobs.engine import registry
@@ -48,26 +49,19 @@ class Figure:
 
 def figures(request: HttpRequest, history: History) -> list[Figure]:
     """Return the figures that the user may see. `history` is that of all queues together."""
-    periods = _whole(history)
+    counted, summed = history.before(history.now), history.before(history.summed_to)
     jobs = _link(request, VIEW_JOB, "tailrace_jobs_job_changelist")
-    queues = _link(request, "tailrace_jobs.view_queue", "tailrace_jobs_queue_changelist")
+    times = f"{reverse('tailrace:latency')}?window={history.window.name}"
     shown = [
-        _rate(history, periods, jobs),
-        _time("wait", "Wait, p95", history, [period.wait for period in periods], queues),
-        _time("run", "Run, p95", history, [period.run for period in periods], queues),
-        _failed(request, history, periods),
-        _running(request, periods, history.window.period),
+        _rate(history, counted, jobs),
+        _time("wait", "Wait, p95", history, [period.wait for period in summed], times),
+        _time("run", "Run, p95", history, [period.run for period in summed], times),
+        _failed(request, history, counted),
+        _running(request, counted, history.window.period),
     ]
     if request.user.has_perm(VIEW_EVENT):
-        shown.append(_events(request, history, periods))
+        shown.append(_events(request, history, summed))
     return shown
-
-
-def _whole(history: History) -> list[Period]:
-    """Return the periods that are over and summed up."""
-    length = history.window.period
-    end = history.summed_to.timestamp()
-    return [period for period in history.periods if period.at.timestamp() + length <= end]
 
 
 def _mean(history: History, values: Sequence[int]) -> float:

@@ -24,6 +24,7 @@ from tailrace.jobs.models.queue_period import ALL_QUEUES
 from tailrace.jobs.operations import acknowledge
 from tailrace.jobs.platform.inspection import verdict
 from tailrace.jobs.platform.inspection.display.formatting import count
+from tailrace.jobs.platform.inspection.queues.marks import marks
 from tailrace.jobs.platform.inspection.queues.queue_history import WINDOWS, history
 from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.jobs.platform.pages.access import for_staff
@@ -119,7 +120,8 @@ def _numbers(request: HttpRequest) -> dict[str, Any]:
     try:
         with transaction.atomic(using=home()):
             past = history(ALL_QUEUES, window)
-            charts = [counts_chart(past), due_chart(past)]
+            changes = marks(past.periods[0].at)
+            charts = [counts_chart(past, changes), due_chart(past)]
             context |= {"figures": figures(request, past), "charts": charts}
             return context | {"summed_to": past.summed_to}
     except DatabaseError as error:

@@ -153,7 +153,8 @@ def pages(client):
         return address, client.get(address)
 
     tailrace = ("", "overview/panels", "overview/workers", "overview/workers/now")
-    for address in (*tailrace, "overview/storage", "overview/storage/now"):
+    more = ("overview/latency", "overview/latency/now", "overview/storage", "overview/storage/now")
+    for address in (*tailrace, *more):
         yield get(f"/tailrace/{address}")
     if VARIANT == "none":
         with transaction.atomic(), connection.cursor() as cursor:

@@ -88,8 +88,14 @@ class History:
     window: Window
     periods: Sequence[Period]
     total: Period
-    summed_to: datetime
-    """The end of the last minute whose times are known. Later counts may still grow."""
+    now: datetime
+    summed_to: datetime | None
+    """The end of the last minute whose times and events are known; None if there is none lately."""
+
+    def before(self, end: datetime | None) -> list[Period]:
+        """Return the periods that ended by this time; none for None."""
+        length = timedelta(seconds=self.window.period)
+        return [] if end is None else [each for each in self.periods if each.at + length <= end]
 
     @property
     def busy(self) -> float:
@@ -106,18 +112,19 @@ def history(queue: str, window: Window) -> History:
     periods = {at: Period(at) for at in reversed(times)}
     total = Period(times[-1])
     summed_to = _summed_to(now)
-    for row in (*_rows(queue, window, times[-1], now), *_not_summed(queue, summed_to)):
+    counted = _not_summed(queue, summed_to or now - MAX_LAG)
+    for row in (*_rows(queue, window, times[-1], now), *counted):
         if period := periods.get(_begin(row.at, window.period)):
             period.add(row)
             total.add(row)
-    return History(window, list(periods.values()), total, summed_to)
+    return History(window, list(periods.values()), total, now, summed_to)
 
 
-def _summed_to(now: datetime) -> datetime:
-    """Return the end of the last minute that upkeep has summed up, at most MAX_LAG ago."""
+def _summed_to(now: datetime) -> datetime | None:
+    """Return the end of the last minute that upkeep has summed up; None if that is long ago."""
     rows = QueuePeriod.objects.filter(seconds=MINUTE, at__gte=now - MAX_LAG).order_by("-at")
     last = rows.values_list("at", flat=True).first()
-    return now - MAX_LAG if last is None else last + timedelta(seconds=MINUTE)
+    return None if last is None else last + timedelta(seconds=MINUTE)
 
 
 def _not_summed(queue: str, since: datetime) -> list[QueuePeriod]:
