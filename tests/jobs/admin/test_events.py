@@ -130,6 +130,25 @@ def test_acknowledging_needs_permission_and_is_audited() -> None:
     assert LogEntry.objects.get().change_message == "acknowledged"
 
 
+def test_chosen_events_are_acknowledged_in_the_list_by_permission() -> None:
+    first, second, other = (_event(problem="odd") for _ in range(3))
+    form = {
+        "action": "acknowledge_events",
+        "_selected_action": [first.pk, second.pk],
+        "select_across": 0,
+        "index": 0,
+        "confirmed": 2,
+    }
+    reader = operators.client("reader", VIEW)
+    assert reader.post(EVENTS, form).status_code in (200, 302)
+    assert Event.objects.flagged().count() == 3
+    keeper = operators.client("keeper", VIEW, "tailrace_events.acknowledge_event")
+    assert keeper.post(EVENTS, form).status_code == 302
+    assert list(Event.objects.flagged()) == [other]
+    entry = LogEntry.objects.get()
+    assert entry.change_message == "acknowledged 2 events: selected events"
+
+
 def test_nobody_adds_changes_or_deletes_events() -> None:
     event = _event()
     client = operators.client(

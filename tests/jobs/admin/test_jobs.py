@@ -1,9 +1,12 @@
 """Retry, cancel and replay of jobs: by POST, with a permission, in the log."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from tailrace.events.models import Event
 from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.operations import batches
 from tests.jobs import operators
@@ -141,6 +144,47 @@ def test_jobs_are_found_by_queue_state_lane_and_id() -> None:
     assert found("?lane=blue") == {blue.pk}
     assert found(f"?q={red.pk}") == {red.pk}
     assert found("?q=red") == found("?queue=nothing") == set()
+
+
+def test_jobs_are_found_by_their_age(clock) -> None:
+    old = operators.job(created_at=clock.now() - timedelta(hours=3))
+    new = operators.job(created_at=clock.now() - timedelta(minutes=3))
+    client = operators.client("reader", VIEW)
+
+    def found(query: str) -> set[int]:
+        return {row.pk for row in client.get(JOBS + query).context["cl"].result_list}
+
+    assert found("?created=5m") == found("?created=1h") == {new.pk}
+    assert found("?created=1d&state=failed") == {old.pk, new.pk}
+    assert found("?created=2000y") == set()
+
+
+def test_the_list_shows_what_a_job_is_about_only_to_those_who_may_see_events() -> None:
+    event = Event.objects.create(source="t", source_id="1", type="x", subject="home:alice/lamp")
+    operators.job("completed", event=event)
+    operators.job("completed", lane="red lane")
+    reader = operators.client("reader", VIEW).get(JOBS).content.decode()
+    assert "home:alice/lamp" not in reader
+    assert "red lane" in reader
+    rights = ("tailrace_events.view_event", "tailrace_events.view_hidden")
+    page = operators.client("more", VIEW, *rights).get(JOBS).content.decode()
+    assert "home:alice/lamp" in page
+
+
+def test_choices_of_filters_are_links_above_the_list() -> None:
+    page = operators.client("reader", VIEW).get(JOBS + "?state=failed").content.decode()
+    links = page[page.index('aria-label="By state"') : page.index('aria-label="By created"')]
+    assert '<a href="?state=completed">completed</a>' in links
+    assert '<a href="?state=failed" aria-current="true">failed</a>' in links
+
+
+def test_times_in_the_list_are_relative_with_the_time_on_hover(clock) -> None:
+    at = clock.now() - timedelta(minutes=7)
+    job = operators.job("completed", finished_at=at)
+    client = operators.client("reader", VIEW)
+    page = client.get(JOBS).content.decode()
+    assert f'title="{at:%Y-%m-%d %H:%M:%S} UTC">7 min ago</time>' in page
+    assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in client.get(f"{JOBS}{job.pk}/change/").content.decode()
 
 
 def test_nobody_adds_changes_or_deletes_jobs() -> None:

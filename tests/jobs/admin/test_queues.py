@@ -47,6 +47,27 @@ def test_queues_that_need_somebody_come_first_and_idle_ones_last() -> None:
     assert [row.state for row in rows[:4]] == ["paused", "waiting", "running", "idle"]
 
 
+def test_queues_are_found_by_their_state_and_a_part_of_their_name() -> None:
+    names = sorted(Queue.objects.values_list("name", flat=True))
+    waiting, failed, paused, gone = names[-4:]
+    Job.objects.create(handler=waiting, state="pending")
+    Job.objects.create(handler=failed, state="failed")
+    pause(paused, "bob")
+    Queue.objects.filter(name=gone).update(retired_at=clock.now())
+    reader = operators.client("reader", VIEW)
+
+    def found(**query: str) -> list[str]:
+        return [row.name for row in reader.get(QUEUES, query).context["cl"].result_list]
+
+    assert found(state="active") == [paused, waiting, gone]
+    assert found(state="failed") == [failed]
+    assert found(state="paused") == [paused]
+    assert found(state="retired") == [gone]
+    assert set(found(state="idle")) == {failed, *names[:-4]}
+    assert found(state="x") == found(q="\0") == []
+    assert operators.Trim.name in found(q="rs.tri")
+
+
 def test_pause_and_resume_are_posts_by_permission_and_audited() -> None:
     keeper = operators.client("keeper", VIEW, PAUSE)
     pause, resume = (f"{QUEUES}{operators.Trim.name}/{verb}/" for verb in ("pause", "resume"))
