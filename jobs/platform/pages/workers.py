@@ -9,10 +9,12 @@ from django.views.decorators.http import require_GET
 
 from tailrace.db import clock
 from tailrace.jobs.engine.maintenance.workers.code_version import code_version
+from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.other_code import workers_of_other_code
 from tailrace.jobs.platform.inspection.queues.pools import WorkerPool, pools
 from tailrace.jobs.platform.inspection.verdict.cause import worker_command
 from tailrace.jobs.platform.pages.access import for_staff
+from tailrace.jobs.platform.pages.charts import sparkline
 
 MAX_WORKERS = 100
 MAX_JOBS_OF_PROCESS = 10
@@ -32,7 +34,7 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
     context = {
         "pools": [
             {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}
-            | {"rows": _rows(pool)}
+            | {"rows": _rows(pool), "memory": _memory(pool.worker)}
             for pool in shown
         ],
         "others": others[:MAX_OTHERS],
@@ -43,6 +45,16 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
         "at": clock.now(),
     }
     return render(request, template, context)
+
+
+def _memory(worker: stats.Worker) -> dict[str, Any]:
+    """Return the sparkline of a worker's memory, and the same in words; empty in its first
+    minute."""
+    minutes = worker.memory_minutes
+    if len(minutes) < 2:
+        return {}
+    text = f"at most {max(minutes):,} MB in the last {len(minutes)} min"
+    return {"line": sparkline(minutes), "text": text}
 
 
 def _rows(pool: WorkerPool) -> list[dict[str, Any]]:

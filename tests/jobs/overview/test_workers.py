@@ -5,6 +5,7 @@ import re
 import pytest
 from django.test import Client
 
+from tailrace.jobs.engine.maintenance.workers.memory_minutes import MemoryMinutes
 from tailrace.jobs.models import Pulse
 from tailrace.jobs.platform.inspection.verdict.cause import worker_command
 from tests.jobs import operators
@@ -37,6 +38,24 @@ def test_what_each_process_runs_is_linked(ada: Client) -> None:
     assert '<span class="tr-quiet">nothing</span>' in page
     assert f"{job.handler} {job.pk}" in text(operators.client("guest"))
     assert link not in text(operators.client("guest2"))
+
+
+def test_the_memory_of_the_last_hour_is_a_line(ada: Client) -> None:
+    operators.worker("young@test", pid=1, memory_minutes=[300])
+    assert "at most" not in text(ada)
+    operators.worker("old@test", pid=2, memory_minutes=[300, 512, 400])
+    page = text(ada)
+    assert "at most 512 MB in the last 3 min" in page
+    assert "<polyline" in page
+
+
+def test_the_largest_memory_of_each_minute_is_kept() -> None:
+    memory = MemoryMinutes()
+    for size, seconds in ((300, 1000), (350, 1010), (320, 1025), (310, 1080), (290, 1205)):
+        memory.add(size * 1024**2, seconds)
+    assert memory.values() == [350, 320, 310, 290, 290]
+    memory.add(200 * 1024**2, 1_000_000)
+    assert memory.values() == [200] * 60
 
 
 def test_two_workers_of_one_name_are_two(ada: Client) -> None:

@@ -16,6 +16,7 @@ from tailrace.db.query import execute, query
 from tailrace.jobs.engine.maintenance.workers import lost_workers
 from tailrace.jobs.engine.maintenance.workers.children import Children
 from tailrace.jobs.engine.maintenance.workers.code_version import code_version
+from tailrace.jobs.engine.maintenance.workers.memory_minutes import MemoryMinutes
 from tailrace.jobs.runtime import shutdown, thread_failures
 
 INTERVAL_SECONDS = 2
@@ -74,6 +75,7 @@ class Heartbeat:
     def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
         self._queues, self._pool = queues, pool
         self._children = Children(pool)
+        self._memory = MemoryMinutes()
         self._due = self._facts_due = self._look_due = 0.0
         self._is_stopping = False
         host, pid = socket.gethostname(), os.getpid()
@@ -112,6 +114,10 @@ class Heartbeat:
             self._remove_predecessors()
         self._is_stopping = shutdown.requested()
         facts = self._facts | _facts_of(self._pool) | {"stopping": self._is_stopping}
+        others = (each for each in facts["processes"] if each["pid"] != facts["pid"])
+        total = facts["memory"] + sum(each["memory"] for each in others)
+        self._memory.add(total, time.monotonic())
+        facts["memory_minutes"] = self._memory.values()
         queues = json.dumps(sorted(self._queues()))
         execute(_RECORD, name=self.name, queues=queues, facts=json.dumps(facts))
         self._facts_due = time.monotonic() + FACTS_SECONDS

@@ -186,6 +186,8 @@ class Worker:
     """The version of its code: see `code_version`."""
     stopping: bool
     """Whether it was asked to end; also if it does not report this."""
+    memory_minutes: list[int]
+    """The largest memory in each of its last minutes, at most an hour, oldest first, in MB."""
 
     @property
     def silent(self) -> bool:
@@ -216,6 +218,7 @@ def _worker(pulse: str, queues: list[str], age: float, facts: dict[str, Any]) ->
         started_at=datetime.fromisoformat(started_at) if started_at else None,
         code=str(facts.get("code", "")),
         stopping=bool(facts.get("stopping", True)),
+        memory_minutes=list(facts.get("memory_minutes", ())),
     )
 
 
