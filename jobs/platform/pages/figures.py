@@ -1,5 +1,6 @@
 """The figures at the top of the overview, each with a sparkline and a link to what it counts."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,7 +92,7 @@ def _rate(history: History, periods: Sequence[Period], address: str) -> Figure:
 
 
 def _time(
-    id: str, title: str, history: History, classes: Sequence[dict[int, int]], address: str
+    id: str, title: str, history: History, classes: Sequence[Counter[int]], address: str
 ) -> Figure:
     total = getattr(history.total, id)
     middle, most = percentile(total, 0.5), percentile(total, 0.95)

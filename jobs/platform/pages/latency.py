@@ -1,5 +1,6 @@
 """The page of the times that jobs waited and ran, by queue."""
 
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
@@ -50,7 +51,7 @@ def _bars(row: Latency, longest: float) -> dict[str, Any]:
     return {"latency": row, "waited": waited, "ran": ran}
 
 
-_recent = {name: Recent(lambda name=name: _read(name)) for name in SPANS}
+_recent = {name: Recent(partial(_read, name)) for name in SPANS}
 
 
 def forget() -> None:

@@ -113,7 +113,9 @@ class Heartbeat:
             self._facts["code"] = code_version().digest
             self._remove_predecessors()
         self._is_stopping = shutdown.requested()
-        facts = self._facts | _facts_of(self._pool) | {"stopping": self._is_stopping}
+        facts: dict[str, Any] = (
+            self._facts | _facts_of(self._pool) | {"stopping": self._is_stopping}
+        )
         others = (each for each in facts["processes"] if each["pid"] != facts["pid"])
         total = facts["memory"] + sum(each["memory"] for each in others)
         self._memory.add(total, time.monotonic())

@@ -133,10 +133,11 @@ def _not_summed(queue: str, since: datetime) -> list[QueuePeriod]:
     if queue != ALL_QUEUES:
         rows = rows.filter(queue=queue)
     names = ("completed", "retried", "failed", "busy_ms")
-    sums = rows.values("minute").annotate(**{f"{name}_sum": Sum(name) for name in names})
+    sums = rows.values("minute").annotate(*(Sum(name) for name in names)).order_by("minute")
+    columns = sums.values_list("minute", *(f"{name}__sum" for name in names))
     return [
-        QueuePeriod(at=row["minute"], **{name: row[f"{name}_sum"] for name in names})
-        for row in sums.order_by("minute")
+        QueuePeriod(at=minute, **dict(zip(names, numbers, strict=True)))
+        for minute, *numbers in columns
     ]
 
 
