@@ -64,7 +64,7 @@ def test_queues_are_found_by_their_state_and_a_part_of_their_name() -> None:
     assert found(state="paused") == [paused]
     assert found(state="retired") == [gone]
     assert set(found(state="idle")) == {failed, *names[:-4]}
-    assert found(state="x") == found(q="\0") == []
+    assert found(state="x") == found(q="nothing") == []
     assert operators.Trim.name in found(q="rs.tri")
 
 
