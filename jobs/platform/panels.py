@@ -11,7 +11,7 @@ from tailrace.jobs.platform.inspection.queues import stats
 from tailrace.jobs.platform.inspection.queues.pools import pools
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB, mask_events, mask_jobs
 from tailrace.jobs.platform.pages.charts import sparkline
-from tailrace.jobs.platform.pages.panel import Panel
+from tailrace.jobs.platform.pages.panel import MAX_COUNTED, Panel
 
 MAX_LATEST = 8
 MAX_FLAGGED = 5
@@ -21,7 +21,6 @@ MAX_KINDS = 6
 NEWEST_KINDS = 100
 """The newest kinds of failures of which those with failed jobs are shown."""
 MAX_WORKERS = 20
-MAX_COUNTED = 10_000
 
 
 class Queues(Panel):
@@ -35,7 +34,7 @@ class Queues(Panel):
 
     def context(self) -> dict[str, Any]:
         completed = stats.completed_per_minute()
-        queues = stats.queues(MAX_COUNTED)
+        queues = self.shared.queues
         states = queue_states(queues)
         rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
         rows.sort(key=lambda row: (-row["work"], row["queue"].name))
@@ -86,14 +85,6 @@ SELECT j.* FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
   WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j ORDER BY j.id DESC LIMIT %(limit)s
 """
-_FAILED_COUNTS = """
-SELECT name, failed FROM (
-  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live
-    WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) capped) AS failed
-  FROM tailrace_jobs_queue q
-) counted WHERE failed > 0 ORDER BY failed DESC, name
-"""
-
 
 # The newest kinds, then one index range per kind.
 _KINDS = """
@@ -118,7 +109,8 @@ class Failed(Panel):
     def context(self) -> dict[str, Any]:
         jobs = list(Job.objects.raw(_FAILED, {"limit": MAX_LATEST}))
         mask_jobs(self.user, jobs)
-        counts = query(_FAILED_COUNTS, cap=MAX_COUNTED)
+        counts = [(queue.name, queue.failed) for queue in self.shared.queues if queue.failed]
+        counts.sort(key=lambda count: (-count[1], count[0]))
         return {"alert": bool(jobs), "jobs": jobs, "counts": counts, "kinds": self._kinds()}
 
     def _kinds(self) -> list[FailureGroup]:

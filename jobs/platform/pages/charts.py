@@ -89,8 +89,8 @@ def sparkline(values: Values) -> str:
     if not peak:
         return ""
     step = 120 / max(len(numbers) - 1, 1)
-    points = ((i * step, 23 - 22 * v / peak) for i, v in enumerate(numbers))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    points = ((round(i * step, 1), round(23 - 22 * v / peak, 1)) for i, v in enumerate(numbers))
+    return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 
 def counts_chart(history: History, marks: Sequence[Mark] = ()) -> Chart:

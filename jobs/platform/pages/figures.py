@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
-from tailrace.db.query import query
 from tailrace.jobs.engine import registry
 from tailrace.jobs.platform.inspection.display.formatting import capped, count, duration, share
 from tailrace.jobs.platform.inspection.queues import stats
@@ -15,21 +14,12 @@ from tailrace.jobs.platform.inspection.queues.queue_history import History, Peri
 from tailrace.jobs.platform.inspection.visibility import VIEW_JOB
 from tailrace.jobs.platform.pages.admin_links import admin_address
 from tailrace.jobs.platform.pages.charts import sparkline
+from tailrace.jobs.platform.pages.panel import MAX_COUNTED
 
 VIEW_EVENT = "tailrace_events.view_event"
 VIEW_FAILURE = "tailrace_jobs.view_failuregroup"
-MAX_FAILED = 10_000
 RATE_SECONDS = 300
 """A rate is the mean of at least this time."""
-
-_RUNNING = """
-SELECT handler, count(*) FROM tailrace_jobs_live WHERE state = 'running' GROUP BY handler
-"""
-_FAILED = """
-SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
-  SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) job
-LIMIT %(cap)s) capped
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,9 @@ class Figure:
     is_bad: bool = False
 
 
-def figures(request: HttpRequest, history: History) -> list[Figure]:
+def figures(
+    request: HttpRequest, history: History, queues: Sequence[stats.QueueStats]
+) -> list[Figure]:
     """Return the figures that the user may see. `history` is that of all queues together."""
     counted, summed = history.before(history.now), history.before(history.summed_to)
     jobs = _link(request, VIEW_JOB, "tailrace_jobs_job_changelist")
@@ -57,8 +49,8 @@ def figures(request: HttpRequest, history: History) -> list[Figure]:
         _rate(history, counted, jobs),
         _time("wait", "Wait, p95", history, [period.wait for period in summed], times),
         _time("run", "Run, p95", history, [period.run for period in summed], times),
-        _failed(request, history, counted),
-        _running(request, counted, history.window.period),
+        _failed(request, history, counted, queues),
+        _running(request, counted, history.window.period, queues),
     ]
     if request.user.has_perm(VIEW_EVENT):
         shown.append(_events(request, history, summed))
@@ -107,14 +99,19 @@ def _time(
     )
 
 
-def _failed(request: HttpRequest, history: History, periods: Sequence[Period]) -> Figure:
-    [(failed,)] = query(_FAILED, cap=MAX_FAILED)
+def _failed(
+    request: HttpRequest,
+    history: History,
+    periods: Sequence[Period],
+    queues: Sequence[stats.QueueStats],
+) -> Figure:
+    failed = sum(queue.failed for queue in queues)
     text = f"{history.total.failed:,} in the {history.window.title}"
     groups = _link(request, VIEW_FAILURE, "tailrace_jobs_failuregroup_changelist", "jobs=failed")
     return Figure(
         "failed",
         "Failed jobs",
-        capped(failed, MAX_FAILED),
+        capped(failed, MAX_COUNTED),
         text,
         sparkline([period.failed for period in periods]),
         f"jobs that failed: {text}",
@@ -123,9 +120,14 @@ def _failed(request: HttpRequest, history: History, periods: Sequence[Period]) -
     )
 
 
-def _running(request: HttpRequest, periods: Sequence[Period], length: int) -> Figure:
+def _running(
+    request: HttpRequest,
+    periods: Sequence[Period],
+    length: int,
+    queues: Sequence[stats.QueueStats],
+) -> Figure:
     """Jobs of async handlers need no process of their own, so they are counted apart."""
-    running = dict(query(_RUNNING))
+    running = {queue.name: queue.running for queue in queues if queue.running}
     asynchronous = sum(number for name, number in running.items() if _is_async(name))
     places = sum(worker.concurrency for worker in stats.workers())
     busy = [period.busy_ms / 1000 / length for period in periods]

@@ -30,7 +30,7 @@ from tailrace.jobs.platform.inspection.visibility import user_of
 from tailrace.jobs.platform.pages.access import for_staff
 from tailrace.jobs.platform.pages.charts import counts_chart, due_chart
 from tailrace.jobs.platform.pages.figures import figures
-from tailrace.jobs.platform.pages.panel import Panel, all_panels
+from tailrace.jobs.platform.pages.panel import Panel, Shared, all_panels
 from tailrace.jobs.platform.pages.verdict import may_mend, shown_verdict
 
 log = structlog.get_logger(__name__)
@@ -106,13 +106,14 @@ def mend(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _render(request: HttpRequest, template: str) -> HttpResponse:
-    cards = [_card(request, panel) for panel in all_panels()]
+    shared = Shared()
+    cards = [_card(request, panel, shared) for panel in all_panels()]
     cards.sort(key=lambda card: (not card["alert"], "missing_permission" in card))
     context = {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()}
-    return render(request, template, context | _numbers(request))
+    return render(request, template, context | _numbers(request, shared))
 
 
-def _numbers(request: HttpRequest) -> dict[str, Any]:
+def _numbers(request: HttpRequest, shared: Shared) -> dict[str, Any]:
     """Return the figures and the charts of the window in the address; only `numbers_failed` if they
     cannot be read."""
     window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["1h"])
@@ -122,19 +123,19 @@ def _numbers(request: HttpRequest) -> dict[str, Any]:
             past = history(ALL_QUEUES, window)
             changes = marks(past.periods[0].at)
             charts = [counts_chart(past, changes), due_chart(past)]
-            context |= {"figures": figures(request, past), "charts": charts}
+            context |= {"figures": figures(request, past, shared.queues), "charts": charts}
             return context | {"summed_to": past.summed_to}
     except DatabaseError as error:
         log.exception("overview.numbers_failed")
         return context | {"numbers_failed": reason(error)}
 
 
-def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
+def _card(request: HttpRequest, panel: Panel, shared: Shared) -> dict[str, Any]:
     """Return the template context of one panel: its body, or the error if it raises."""
     card = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide, "alert": False}
     if panel.permission and not request.user.has_perm(panel.permission):
         return card | {"missing_permission": panel.permission}
-    panel.user = user_of(request)
+    panel.user, panel.shared = user_of(request), shared
     try:
         with transaction.atomic(using=home()):
             context = panel.context()

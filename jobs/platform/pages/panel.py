@@ -1,6 +1,6 @@
 """Panels on the overview page and on the page of an event: subclasses in `panels.py` of any app."""
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import User
@@ -9,6 +9,19 @@ from django.template.loader import render_to_string
 
 from tailrace.environment.discovery import import_modules
 from tailrace.events.models import Event
+from tailrace.jobs.platform.inspection.queues import stats
+
+MAX_COUNTED = 10_000
+"""Jobs of a queue in one state are counted up to this number."""
+
+
+class Shared:
+    """What several panels of a page need, read once."""
+
+    @cached_property
+    def queues(self) -> list[stats.QueueStats]:
+        """The statistics of all queues, with counts up to MAX_COUNTED."""
+        return stats.queues(MAX_COUNTED)
 
 
 class Panel:
@@ -29,6 +42,8 @@ class Panel:
 
     user: User
     """The user who views the panel; set before `context` is called."""
+    shared: Shared
+    """Set before `context` is called, too."""
 
     def context(self) -> dict[str, Any]:
         """Return the template's context; panels with `alert: True` are shown first."""

@@ -103,7 +103,7 @@ def test_queues_are_shown_with_their_numbers_and_the_last_hour(operator: Client)
 
 
 def test_a_sparkline_reaches_from_edge_to_edge() -> None:
-    assert sparkline([0, 10, 5]) == "0.0,23.0 60.0,1.0 120.0,12.0"
+    assert sparkline([0, 10, 5]) == "0,23 60,1 120,12"
     assert sparkline([0, 0]) == sparkline([]) == ""
 
 

@@ -129,7 +129,7 @@ class KeysetAdmin:
     show_full_result_count = False
     show_facets = ShowFacets.NEVER  # they would count the table once per filter
     sortable_by = ()
-    list_per_page = 50
+    list_per_page = 25
     narrow_by = ""
     """Advice for users on how to narrow a list that no index serves."""
 

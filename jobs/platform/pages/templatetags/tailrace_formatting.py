@@ -1,6 +1,10 @@
 """Template filters for durations, times, sizes and counts, and links to the admin."""
 
+import re
+
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from tailrace.jobs.platform.inspection.display.formatting import (
     ago,
@@ -39,6 +43,12 @@ def took(run: object) -> str:
     if started is None or finished is None:
         return "–"
     return duration(max((finished - started).total_seconds(), 0.0))
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """Return a name that may be broken after its dots and underscores, as HTML."""
+    return mark_safe(re.sub(r"([._])", r"\1<wbr>", escape(name)))  # noqa: S308  (escaped)
 
 
 @register.filter
