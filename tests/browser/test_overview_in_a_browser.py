@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Page, expect
 
 from tailrace.db import clock
 from tailrace.events.models import Event
-from tailrace.jobs.models import Pulse
+from tailrace.jobs.models import FailureGroup, Job, Pulse
 from tests.browser.screens import SCREENS, assert_fits, look_at
 from tests.jobs import operators
 
@@ -127,12 +127,75 @@ def test_all_failed_jobs_of_a_filter_are_replayed_from_the_list(
     expect(page.locator("body")).to_contain_text("60 jobs replayed.")
 
 
+def test_j_and_k_move_along_the_rows_of_a_list(operator: User, visit: Callable[..., Page]) -> None:
+    oldest, _, newest = (operators.job() for _ in range(3))
+    page = visit(operator, "/admin/tailrace_jobs/job/?state=failed")
+
+    def focused() -> str:
+        return str(page.evaluate("document.activeElement.textContent.trim()"))
+
+    page.keyboard.press("j")
+    assert focused() == str(newest.pk)
+    for _ in range(5):
+        page.keyboard.press("j")
+    assert focused() == str(oldest.pk)
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    assert focused() == str(newest.pk)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/job/{newest.pk}/change/**")
+
+
+def test_thirty_alike_are_replayed_with_two_clicks(
+    operator: User, visit: Callable[..., Page]
+) -> None:
+    rights = Permission.objects.filter(codename="view_failuregroup")
+    operator.user_permissions.add(*rights)
+    kind = FailureGroup.objects.create(id=7, handler=operators.Trim.name, error_class="oil.Out")
+    jobs = [operators.job(failure_group_id=kind.pk) for _ in range(30)]
+    page = visit(operator, "/")
+    page.locator("#replay-7").click()
+    page.get_by_role("button", name="30 jobs").click()
+    expect(page.locator("body")).to_contain_text("30 jobs replayed.")
+    assert Job.objects.filter(pk__in=[job.pk for job in jobs], state="pending").count() == 30
+
+
+def test_all_flagged_events_are_acknowledged_with_two_clicks(
+    operator: User, visit: Callable[..., Page]
+) -> None:
+    for n in range(7):
+        Event.objects.create(source="t", source_id=str(n), type="x", problem="odd")
+    page = visit(operator, "/")
+    page.locator("#confirm-acknowledge-all summary").click()
+    page.get_by_role("button", name="Acknowledge all 7", exact=True).click()
+    expect(page.locator("body")).to_contain_text("7 events acknowledged.")
+    assert Event.objects.flagged().count() == 0
+
+
+def test_the_chosen_window_stays_while_the_page_updates_itself(
+    operator: User, visit: Callable[..., Page]
+) -> None:
+    page = visit(operator, "/")
+    page.locator("#window-7d").click()
+    heading = page.locator("#title-numbers")
+    expect(heading).to_have_text("The last 7 days")
+    page.locator("#figure-failed").focus()
+    operators.job(error="the oil is out")
+    expect(page.locator("#figure-failed >> xpath=../.. >> .tr-value")).to_have_text("1")
+    expect(heading).to_have_text("The last 7 days")
+    expect(page.locator("#figure-failed")).to_be_focused()
+
+
 def test_a_queue_is_paused_and_resumed_with_its_buttons(
     operator: User, visit: Callable[..., Page]
 ) -> None:
     page = visit(operator, "/admin/tailrace_jobs/queue/")
     page.get_by_role("link", name=operators.Trim.name, exact=True).click()
+    page.get_by_label("Reason").fill("the oil is changed")
+    page.get_by_label("Until").select_option("in 4 hours")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("body")).to_contain_text(f"{operators.Trim.name}: paused.")
+    expect(page.locator("body")).to_contain_text("the oil is changed")
+    expect(page.locator("body")).to_contain_text("(in 4 h)")
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("body")).to_contain_text(f"{operators.Trim.name}: resumed.")

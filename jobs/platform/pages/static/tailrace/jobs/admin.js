@@ -52,3 +52,17 @@ document.addEventListener("DOMContentLoaded", () => {
     if (changes.some((change) => [...change.addedNodes].some(isBox))) nameFields();
   }).observe(document.body, { childList: true, subtree: true });
 });
+
+// In lists, j and k move the focus along the rows, and r loads the list again; Enter opens a row, as
+// any link. Unfold has / for the search.
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping || !document.querySelector("#result_list")) return;
+  if (event.key === "r") location.reload();
+  const step = { j: 1, k: -1 }[event.key];
+  if (!step) return;
+  const rows = [...document.querySelectorAll("#result_list tr")].filter((row) => row.querySelector("td a[href], th a[href]:not([href^='?'])"));
+  const at = rows.indexOf(document.activeElement.closest("#result_list tr"));
+  const next = rows[Math.min(Math.max(at < 0 && step < 0 ? 0 : at + step, 0), rows.length - 1)];
+  next?.querySelector("td a[href], th a[href]:not([href^='?'])").focus();
+});
