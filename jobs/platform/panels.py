@@ -17,6 +17,8 @@ MAX_LATEST = 8
 MAX_FLAGGED = 5
 BUSIEST = 12
 """The number of busy queues that are shown even if they are idle now."""
+MAX_ROWS = 30
+"""The number of busy queues that are shown with all their numbers; the others are a short list."""
 MAX_KINDS = 6
 NEWEST_KINDS = 100
 """The newest kinds of failures of which those with failed jobs are shown."""
@@ -39,10 +41,12 @@ class Queues(Panel):
         rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
         rows.sort(key=lambda row: (-row["work"], row["queue"].name))
         for number, row in enumerate(rows):
-            row["is_shown"] = row["is_active"] or (number < BUSIEST and row["work"] > 0)
+            limit = MAX_ROWS if row["is_active"] else BUSIEST
+            row["is_shown"] = number < limit and (row["is_active"] or row["work"] > 0)
         return {
             "rows": [row for row in rows if row["is_shown"]],
             "quiet": [row for row in rows if not row["is_shown"]],
+            "all_idle": all(row["is_shown"] or not row["is_active"] for row in rows),
         }
 
 

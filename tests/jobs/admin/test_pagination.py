@@ -14,7 +14,8 @@ EVENTS = "/admin/tailrace_events/event/"
 @pytest.fixture
 def reader() -> Client:
     Event.objects.bulk_create(
-        Event(source="test", source_id=str(n), type="operators.lamp_lit") for n in range(120)
+        Event(source="test", source_id=str(n), type="operators.lamp_lit")
+        for n in range(2 * KeysetAdmin.list_per_page + 20)
     )
     return operators.client("reader", "tailrace_events.view_event")
 

@@ -140,7 +140,7 @@ def test_the_page_explains_with_the_view_permission() -> None:
         f"/admin/tailrace_jobs/job/{waiting}/change/"
     )
     text = page.content.decode()
-    assert "State: queued" in text
+    assert '<span class="tr-state tr-pending">queued</span>' in text
     assert "has been paused by &lt;script&gt;alert(1)&lt;/script&gt; since" in text
     assert "<script>alert(1)" not in text
     assert "<b>bold" not in text

@@ -1,5 +1,6 @@
 """The overview: permissions, panels and cost."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from tailrace.events.models import Event
 from tailrace.jobs.models import FailureGroup, Job, Pulse, Queue, Throughput
 from tailrace.jobs.platform.pages.charts import sparkline
 from tailrace.jobs.platform.pages.panel import Panel, all_panels
+from tailrace.jobs.platform.panels import MAX_ROWS
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -132,6 +134,24 @@ def test_quiet_queues_are_folded(operator: Client) -> None:
     operators.due(1)
     page = _page(operator)
     assert page.index('id="quiet-queues"') > page.index(f'id="queue-{operators.Trim.name}"')
+
+
+def test_busy_queues_come_first_and_only_so_many_have_a_row(operator: Client) -> None:
+    for n in range(40):
+        name = f"operators.more{n:02}"
+        Queue.objects.create(name=name)
+        Job.objects.bulk_create(Job(handler=name, state="failed") for _ in range(2))
+        if n >= 35:
+            minute = clock.now().replace(second=0, microsecond=0)
+            Throughput.objects.create(queue=name, minute=minute, completed=n)
+    page = _page(operator)
+    rows = re.findall(r'id="row-(operators.more\d+)"', page)
+    assert len(rows) == MAX_ROWS
+    assert rows[:6] == [f"operators.more{n:02}" for n in (39, 38, 37, 36, 35, 0)]
+    rest = page[page.index('id="quiet-queues"') :]
+    assert "operators.more34" in rest
+    assert '<span class="tr-bad">2 failed</span>' in rest
+    assert "all idle" not in page
 
 
 def test_alerts_stand_above_the_queues(operator: Client) -> None:
