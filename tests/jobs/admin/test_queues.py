@@ -98,7 +98,8 @@ def test_a_pause_has_a_reason_and_an_end_which_pages_show() -> None:
     overview = keeper.get("/").content.decode()
     for page in (keeper.get(PAGE).content.decode(), overview):
         assert "oil is &lt;changed&gt;" in page
-    assert f"until {queue.paused_until:%H:%M} UTC" in overview
+    until = f"{queue.paused_until:%Y-%m-%d %H:%M:%S} UTC"
+    assert f'title="{until}">in 4 h</time>' in overview
     keeper.post(f"{QUEUES}{operators.Trim.name}/resume/")
     assert (_queue().paused_reason, _queue().paused_until) == ("", None)
 

@@ -1,5 +1,6 @@
 """The figures and charts of the overview, against rows of a known time."""
 
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -67,7 +68,8 @@ def test_minutes_that_are_not_summed_up_yet_count_as_far_as_they_are_known(
     assert figures["events"].value == "10", "50 / 5: the last minutes are left out, not zero"
     assert len(figures["events"].line.split()) == 57
     page = operators.client("another").get("/").content.decode()
-    assert f">{_ago(minute, 2):%H:%M} UTC</time>, counts of jobs to now" in page
+    at = f"{_ago(minute, 2):%Y-%m-%d %H:%M:%S} UTC"
+    assert re.search(rf'were summed up <time [^>]*title="{at}">[23] min ago</time>', page)
 
 
 def test_times_are_percentiles_of_the_window(minute: datetime) -> None:

@@ -51,11 +51,6 @@ def timestamp(at: datetime | None) -> str:
     return "–" if at is None else f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
 
 
-def clock_time(at: datetime) -> str:
-    """Return the time of day as `08:00 UTC`."""
-    return f"{timezone.localtime(at):%H:%M %Z}"
-
-
 def when(at: datetime | None) -> str:
     """Return `2026-11-21 08:00:00 UTC (12 s ago)`, or `(in 3 min)` for a future time."""
     return "a time that is not recorded" if at is None else f"{timestamp(at)} ({ago(at)})"

@@ -9,7 +9,6 @@ from django.utils.safestring import SafeString, mark_safe
 from tailrace.jobs.platform.inspection.display.formatting import (
     ago,
     capped,
-    clock_time,
     duration,
     memory,
     share,
@@ -24,7 +23,6 @@ from tailrace.jobs.platform.pages.admin_links import admin_address
 register = template.Library()
 register.filter("ago", ago)
 register.filter("capped", capped)
-register.filter("clock_time", clock_time)
 register.filter("duration", duration)
 register.filter("memory", memory)
 register.filter("share", share)
