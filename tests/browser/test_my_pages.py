@@ -18,7 +18,8 @@ from tailrace.subscriptions.channels.webhook.snippets import snippets
 from tailrace.subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
 from tailrace.subscriptions.notifications.preferences import defaults
 from tailrace.subscriptions.plans import status
-from tests.browser.screens import SCREENS, Scheme, look_at
+from tests.browser.axe import findings
+from tests.browser.screens import SCREENS, Scheme, look_at, show_on
 from tests.kit import at_once, wait_until
 from tests.servers.web import Response, serving
 from tests.subscriptions.plans.kit import make_plans
@@ -78,6 +79,28 @@ def _something_of_everything(user: User) -> None:
     endpoints.change(endpoint, event_types=["stage.gala", "stage.premiere"], subject_pattern="*")
     make_plans()
     status.mark_past_due([subscribe_to_plan("premium", user).pk])
+
+
+def test_a_small_screen_folds_the_menu_behind_a_button(
+    ann: User, visit: Callable[..., Page]
+) -> None:
+    page = visit(ann, "/me/preferences", width=375)
+    menu, links = page.get_by_role("button", name="Menu"), page.get_by_label("Your pages")
+    expect(links).to_be_hidden()
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    menu.press("Enter")
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    expect(links.get_by_role("link", name="Inbox")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    assert findings(page) == []
+    look_at(page, "menu")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    expect(links).to_be_hidden()
+    expect(menu).to_be_focused()
+    show_on(page, 1440, "light")
+    expect(menu).to_be_hidden()
+    expect(links).to_be_visible()
 
 
 def _open_family(page: Page, title: str = "Play") -> None:
@@ -165,7 +188,7 @@ def test_the_inbox_is_read_in_place_and_counts_by_itself(
     page.evaluate("htmx.trigger(document.body, 'inbox')")
     expect(count).to_have_text("2 unread")
     page.get_by_role("button", name="Mark all as read").click()
-    expect(page.locator("main")).to_contain_text("1 marked as read.")
+    expect(page.locator("main")).to_contain_text("1 item marked as read.")
     expect(page.locator(".me-unread")).to_have_count(1)
 
 

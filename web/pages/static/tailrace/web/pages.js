@@ -1,9 +1,20 @@
-// For all pages of signed-in users: copy buttons, polling only while the page is visible, and a notice
-// when a request fails.
+// For all pages of signed-in users: the menu of small screens, copy buttons, polling only while the page
+// is visible, and a notice when a request fails.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const body = document.body;
   const offline = document.getElementById("away");
+
+  const menu = document.querySelector(".me-menu-button");  // only for signed-in users
+  const openMenu = (open) => menu.setAttribute("aria-expanded", String(open));
+  if (menu) {
+    menu.addEventListener("click", () => openMenu(menu.getAttribute("aria-expanded") === "false"));
+    body.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || menu.getAttribute("aria-expanded") === "false") return;
+      openMenu(false);
+      menu.focus();
+    });
+  }
 
   body.addEventListener("htmx:beforeRequest", (event) => {
     if (event.target.matches("[hx-trigger^='every']") && document.hidden) event.preventDefault();
