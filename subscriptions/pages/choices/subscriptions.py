@@ -14,8 +14,9 @@ from tailrace.subscriptions.notifications.preferences.options import Topic, User
 from tailrace.subscriptions.types.channel import all_channels
 from tailrace.web.pages.frame import PersonRequest, person_page, show
 
-MAX_OPEN = 3
-"""If more families than this match a filter, they stay closed, so that the page is small."""
+MAX_OPEN = 20
+"""Maximum event types in the families that a filter opens. The other families show only how many of
+their types match, so that the page is small."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +38,32 @@ class Filter:
     def __bool__(self) -> bool:
         return bool(self.q or self.only)
 
-    def matches(self, topic: Topic, chosen: set[str]) -> bool:
+    def matches(self, topic: Topic, chosen: set[str], notified: set[str]) -> bool:
         text = f"{topic.name} {topic.title}".casefold()
-        has_words = all(word in text for word in self.q.casefold().split())
-        return has_words and (self.only != "own" or topic.name in chosen)
+        if self.only == "own" and topic.name not in chosen:
+            return False
+        if self.only == "notified" and notified.isdisjoint(topic.offers):
+            return False
+        return all(word in text for word in self.q.casefold().split())
 
 
 @person_page("GET")
 def my_subscriptions(request: PersonRequest) -> HttpResponse:
-    """List all families. Open are the family in `?open=`, and the matches of a filter if they are
-    at most MAX_OPEN."""
+    """List all families with matching event types. Open are the family in `?open=` and, if there
+    is a filter, the families with at most MAX_OPEN types in total."""
     search = Filter.of(request)
     families = [family for family in _families(request, search) if family["topics"]]
+    left = MAX_OPEN if search else 0
     for family in families:
-        named = family["name"] == request.GET.get("open")
-        if named or (search and len(families) <= MAX_OPEN):
+        fits = len(family["topics"]) <= left
+        if fits or family["name"] == request.GET.get("open"):
             family |= _tables(request, family["topics"], search)
+        if fits:
+            left -= len(family["topics"])
     context = {
         "families": families,
         "search": search,
+        "matches": sum(len(family["topics"]) for family in families),
         "chosen": EventSubscription.objects.filter(user=request.user).count(),
         "unreachable": options.unreachable_channels(request.user),
     }
@@ -93,23 +101,29 @@ def _families(request: PersonRequest, search: Filter) -> list[dict[str, Any]]:
     """Return all families with their matching topics: the family itself first, then its types."""
     rows = EventSubscription.objects.filter(user=request.user)
     chosen = set(rows.values_list("event_type", flat=True))
-    families = [_family([options.find_topic(EVERYTHING)], search, chosen)]
+    notified = options.notified_roles(request.user) if search.only == "notified" else set[str]()
+
+    def family_with(topics: list[Topic]) -> dict[str, Any]:
+        matching = [topic for topic in topics if search.matches(topic, chosen, notified)]
+        return _family(topics, matching, chosen)
+
+    families = [family_with([options.find_topic(EVERYTHING)])]
     for name, types in options.families().items():
         topics = [options.find_topic(cls.name) for cls in types]
         if any(name in topic_names(cls)[1:] for cls in types):
             topics = [options.find_topic(name), *(topic for topic in topics if topic.name != name)]
-        families.append(_family(topics, search, chosen))
+        families.append(family_with(topics))
     return families
 
 
-def _family(topics: list[Topic], search: Filter, chosen: set[str]) -> dict[str, Any]:
+def _family(topics: list[Topic], matching: list[Topic], chosen: set[str]) -> dict[str, Any]:
     return {
         "name": topics[0].name,
         "slug": topics[0].slug,
         "title": topics[0].short_name,
         "types": max(len(topics) - 1, 1),
         "chosen": sum(topic.name in chosen for topic in topics),
-        "topics": [topic for topic in topics if search.matches(topic, chosen)],
+        "topics": matching,
     }
 
 

@@ -11,6 +11,7 @@ from tailrace.events.readers import Readers
 from tailrace.jobs.models import Bucket
 from tailrace.subscriptions.models import EventSubscription, Notification
 from tailrace.subscriptions.notifications.preferences import options
+from tailrace.subscriptions.pages.choices import subscriptions
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,
@@ -123,6 +124,20 @@ def test_the_filter_finds_types_by_name_and_words(ann: Visitor) -> None:
     page_text = words(ann.get(HERE, only="own"))
     assert "stage.gala" in page_text
     assert "stage.rehearsal" not in page_text
+
+
+def test_a_search_opens_its_matches_up_to_a_limit(ann: Visitor, monkeypatch) -> None:
+    many = ann.get(HERE, q="a").content.decode()
+    assert many.count("me-topic") <= subscriptions.MAX_OPEN
+    assert re.search(r"\d+ matches", words(ann.get(HERE, q="a")))
+    few = ann.get(HERE, q="stage").content.decode()
+    shown = few.count('class="me-topic"')
+    assert f"{shown} event types match." in few
+    assert few.count("<details") == few.count(" open>"), "all families with matches are open"
+    monkeypatch.setattr(subscriptions, "MAX_OPEN", 1)
+    folded = words(ann.get(HERE, q="stage"))
+    assert f"{shown} event types match." in folded
+    assert "stage.rehearsal" not in folded
 
 
 def test_notified_roles_are_marked_and_can_be_filtered(ann: Visitor) -> None:
