@@ -70,6 +70,21 @@ window.tailraceBaseMap = (map, box) => {
     return shown;
   }
 
+  // A canvas does not understand the variables themselves: they are `light-dark(…)`.
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  box.append(probe);
+  function colours() {
+    const known = new Map();
+    return (name) => {
+      if (!known.has(name)) {
+        probe.style.color = `var(--tr-${name})`;
+        known.set(name, getComputedStyle(probe).color);
+      }
+      return known.get(name);
+    };
+  }
+
   const Base = L.GridLayer.extend({
     options: {
       maxZoom: 19,
@@ -83,8 +98,7 @@ window.tailraceBaseMap = (map, box) => {
       [tile.width, tile.height] = [size.x * density, size.y * density];
       const pen = tile.getContext("2d");
       pen.scale(density, density);
-      const style = getComputedStyle(box);
-      const colour = (name) => style.getPropertyValue(`--tr-${name}`);
+      const colour = colours();
       const corner = at.scaleBy(size);
       const world = 256 * 2 ** at.z;
       const shift = Math.floor(at.x / 2 ** at.z) * world - corner.x;  // x of this copy of the world
