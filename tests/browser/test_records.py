@@ -61,7 +61,7 @@ def test_records_are_searched_by_words_and_by_meaning(
     look_at(page, "records-words", whole=False)
     page.get_by_role("link", name="More results").click()
     expect(hits).to_have_count(5)
-    page.get_by_role("link", name="Better results").click()
+    page.get_by_role("link", name="Previous results").click()
     expect(hits).to_have_count(20)
 
     page.goto("/records/")

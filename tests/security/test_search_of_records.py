@@ -1,9 +1,12 @@
 """Attacks by searches of records: what an attacker got is in the names."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.records.models import KeywordEntry, Record
+from tailrace.domains.records.pages import search
 from tailrace.domains.records.search import searching
 from tailrace.domains.records.search.indexing.backends import backends
 from tests.kit import another_transaction
@@ -36,6 +39,48 @@ def test_a_closed_record_showed_up_in_a_search(index: str, text: str) -> None:
     assert answer.json()["items"] == []
     page = Visitor(ann.user).get("/records/", q=text, index=index)
     assert "No records match" in words(page)
+
+
+def test_a_facet_told_of_records_of_others() -> None:
+    for number in range(3):
+        indexed(f"Weather {number}")
+    indexed(f"Weather {SECRET}", access="closed", owner=person("bob"), language="tlh")
+    page = Visitor(person("ann")).get("/records/", q="weather", index="keyword")
+    assert "tlh" not in page.content.decode()
+    assert page.context["results"].facets["language"][0].count == 3
+    filtered = Visitor(person("carl")).get("/records/", q="weather", language="tlh")
+    assert "No records match" in words(filtered)
+
+
+@pytest.mark.parametrize("value", ["x" * 5000, "\x02", "' OR 1=1 --", HTML, "(deposited)", "-1"])
+@pytest.mark.parametrize("name", ["source", "language", "year"])
+def test_an_odd_filter_was_an_error_or_html(name: str, value: str) -> None:
+    indexed("weather")
+    answer = Visitor(person("ann")).get("/records/", q="weather", **{name: value})
+    assert answer.status_code == 200
+    assert "<img src=x" not in answer.content.decode()
+
+
+def test_a_citation_brought_html_into_the_page() -> None:
+    row = record(HTML, creators=[HTML] * 30)
+    content = Visitor(person("ann")).get(f"/records/{row.pk}").content.decode()
+    assert "<img src=x" not in content
+    assert "et al. (2020)" in content
+
+
+def test_a_closed_or_withdrawn_record_was_among_the_newest() -> None:
+    bob = person("bob")
+    record(SECRET, access="closed", owner=bob)
+    record("Withdrawn weather", is_deleted=True)
+    for number in range(search.NEWEST + 3):
+        record(f"Weather {number}")
+    page = Visitor(person("ann")).get("/records/").content.decode()
+    assert SECRET not in page
+    assert "Withdrawn" not in page
+    assert page.count("/records/") > search.NEWEST
+    assert len(re.findall(r'href="/records/\d+"', page)) == search.NEWEST
+    Record.objects.exclude(owner=bob).delete()
+    assert SECRET in Visitor(bob).text("/records/")
 
 
 def test_a_record_that_became_closed_was_still_found_by_its_index_entries() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from django.contrib.auth.models import User
@@ -13,6 +13,7 @@ from tailrace.db.connections import timed_out
 from tailrace.db.limits import time_limits
 from tailrace.domains.records.models import Record
 from tailrace.domains.records.models.visibility import visible_records
+from tailrace.domains.records.search.facets import Filter, Value, faceted
 from tailrace.domains.records.search.indexing.backends import (
     IndexBackend,
     IndexUnavailable,
@@ -74,12 +75,22 @@ class Results:
     """The names of the indexes that did not respond."""
     methods: dict[str, str]
     """How the other indexes searched, by name, in sentences for users."""
+    facets: dict[str, list[Value]] = field(default_factory=dict)
+    """Of the best MOST_RESULTS matches, without the filter; empty if none were requested."""
 
 
-def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 20) -> Results:
+def search(
+    user: User,
+    text: str,
+    index: str = "",
+    offset: int = 0,
+    size: int = 20,
+    only: Filter | None = None,
+) -> Results:
     """Return matching records that the user may see, the best match first, from `offset` on.
 
-    If `index` is empty, all indexes are searched. Raises InvalidSearch or SearchUnavailable.
+    If `index` is empty, all indexes are searched. With a filter `only`, which may be empty, the
+    results have facets. Raises InvalidSearch or SearchUnavailable.
     """
     text = _checked_text(text)
     chosen = _chosen_indexes(index)
@@ -90,13 +101,17 @@ def search(user: User, text: str, index: str = "", offset: int = 0, size: int = 
         raise SearchUnavailable("the search took too long: try again later, or with other words")
     places = _places({name: ids for name, ids in rankings.items() if ids is not None})
     best = sorted(places, key=lambda id: (-_score(places[id]), -id))[:MOST_RESULTS]
+    facets: dict[str, list[Value]] = {}
+    if only is not None:
+        filtered = faceted(records, best, only)
+        best, facets = filtered.ids, filtered.facets
     page = best[offset : offset + size]
     rows = records.in_bulk(page)
     parts = snippets(page, text)
     hits = [Hit(rows[id], places[id], parts[id]) for id in page if id in rows and id in parts]
     responded = {name: each for name, each in chosen.items() if name not in left_out}
     methods = {name: text for name, each in responded.items() if (text := each.method())}
-    return Results(hits, len(best) > offset + size, left_out, methods)
+    return Results(hits, len(best) > offset + size, left_out, methods, facets)
 
 
 def _checked_text(text: str) -> str:

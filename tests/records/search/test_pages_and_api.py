@@ -1,9 +1,13 @@
 """Search on its page and in the API."""
 
-import pytest
+from datetime import UTC, datetime
 
+import pytest
+from django.conf import settings
+
+from tailrace.domains.records.models import Record
 from tailrace.domains.records.search.indexing.backends import backends
-from tests.records.kit import record
+from tests.records.kit import deposit, record, source
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem
 from tests.web.visitor import Visitor, words
@@ -34,6 +38,50 @@ def test_the_page_shows_results_page_by_page() -> None:
     assert "found by words and meaning" in words(first)
     assert ann.get("/records/", q="snow", index="other").status_code == 400
     assert ann.get("/records/", q="snow", page="11").status_code == 404
+
+
+def test_an_empty_page_explains_records_and_the_first_step() -> None:
+    ann = Visitor(person("ann"))
+    assert "Newest records Deposit a record Music Novak, Ana" in ann.text("/records/")
+    Record.objects.all().delete()
+    page = ann.text("/records/")
+    assert "No records yet A record describes a work" in page
+    assert "Start by depositing a record." in page
+    assert "Sources of records" not in page, "only for those who may see them"
+
+
+def test_facets_narrow_the_results() -> None:
+    library = source("library")
+    rows = [
+        record(
+            f"Snow depth in {year}",
+            deposition=deposit(source_id=library.pk),
+            language="sl",
+            datestamp=datetime(year, 5, 1, tzinfo=UTC),
+        )
+        for year in (2021, 2022, 2022)
+    ]
+    for backend in backends().values():
+        backend.index(rows)
+    ann = Visitor(person("ann"))
+    page = ann.text("/records/?q=snow&index=keyword")
+    assert "Source deposited 30 library 3" in page
+    assert "Language en 30 sl 3" in page
+    assert "Year 2020 30 2022 2 2021 1" in page
+    filtered = ann.get("/records/", q="snow", index="keyword", source="library", year="2022")
+    assert filtered.content.count(b"<mark>Snow</mark>") == 2
+    assert "2022 × , remove 2" in words(filtered)
+    assert "q=snow&amp;index=keyword&amp;source=library" in filtered.content.decode()
+    none = ann.get("/records/", q="snow", index="keyword", source="other")
+    assert "Show all results" in words(none)
+
+
+def test_a_record_has_a_citation_and_an_address() -> None:
+    row = record("Snow depth.", creators=["Novak, Ana", "Kos, Bor"])
+    page = Visitor(person("ann")).text(f"/records/{row.pk}")
+    address = f"{settings.PUBLIC_URL}/records/{row.pk}"
+    assert f"Novak, Ana; Kos, Bor (2020). Snow depth. Version 1. {address}" in page
+    assert f"The address {address} stays the same." in page
 
 
 def test_the_api_gives_every_result_once() -> None:
