@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tailrace.domains.timeline.live.receive import store
 from tailrace.domains.timeline.models import Import
+from tests.browser.axe import findings
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.timeline.kit import gpx, stored, track
 from tests.timeline.test_device_tags import records
@@ -16,6 +17,12 @@ from tests.timeline.test_device_tags import records
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("import_folder"),
 ]  # fmt: skip
+BLACK_TILES = """
+() => [...document.querySelectorAll(".tr-map canvas")].filter((tile) => {
+  const pixels = tile.getContext("2d").getImageData(0, 0, tile.width, tile.height).data;
+  return pixels.every((value, at) => at % 4 === 3 || value === 0);
+}).length
+"""
 
 
 @pytest.fixture
@@ -71,10 +78,14 @@ def test_a_file_is_uploaded_and_promoted(
     expect(page.locator("#map[data-drawn='400']")).to_be_visible()
     look_at(page, "import-completed")
     page.goto("/timeline/?month=2026-03")
+    expect(page.locator("#map[data-drawn='4']")).to_be_visible()
+    assert findings(page) == []
     look_at(page, "days")
-    page.get_by_role("link", name="Sunday, 1 March").click()
+    page.locator("#calendar a").click()
     expect(page.locator("#map[data-drawn='400'][data-base='2']")).to_be_visible()
     expect(page.locator("#stretches")).to_contain_text("Europe/Berlin")
+    assert page.evaluate(BLACK_TILES) == 0, "the base map has the colours of the page"
+    assert findings(page) == []
     look_at(page, "day")
     page.goto("/timeline/imports")
     page.get_by_role("link", name="Undo walk.gpx").click()
@@ -110,7 +121,9 @@ def test_devices_are_renamed_merged_and_deleted(
     look_at(page, f"device-wrong-name-{width}-{scheme}")
     page.get_by_label("Name", exact=True).fill("phone")
     page.get_by_role("button", name="Rename").click()
-    expect(page.locator("main")).to_contain_text("Points that come as a7 are points of this device")
+    expect(page.locator("main")).to_contain_text(
+        "Points with the name a7 are also added to this device"
+    )
     look_at(page, f"device-{width}-{scheme}")
     page.get_by_role("combobox", name="Merge into").select_option(label="tablet")
     page.get_by_role("button", name="Merge").click()

@@ -61,8 +61,12 @@ def test_another_users_points_were_read(ann, eve, run_jobs) -> None:
         assert reader.get("/timeline/devices").json() == []
         problem(reader.get("/timeline/export", **period), 404)
         visitor = Visitor(reader.user)
-        assert "No points on this day" in visitor.text("/timeline/days/2026-03-01")
+        assert "Your timeline has no points on this day" in visitor.text(
+            "/timeline/days/2026-03-01"
+        )
         assert visitor.get("/timeline/days/2026-03-01/track").json() == []
+        assert visitor.get("/timeline/cells?month=2026-03").json() == []
+        assert "Your timeline is empty" in visitor.text("/timeline/")
     assert len(ann.all("/timeline/points", day="2026-03-01")) == 5
 
 
@@ -109,6 +113,7 @@ def test_points_of_an_import_under_way_were_read(ann, run_jobs) -> None:
     file = b"".join(ann.get("/timeline/export", **period).streaming_content)
     assert b"trkpt" not in file
     assert Visitor(ann.user).get("/timeline/days/2026-03-01/track").json() == []
+    assert Visitor(ann.user).get("/timeline/cells?month=2026-03").json() == []
 
 
 def test_a_user_had_more_than_one_may(ann, run_jobs, settings) -> None:

@@ -44,8 +44,10 @@ def test_an_import_from_the_page_to_the_timeline(ann: User, run_imports: Callabl
     day = browser.text("/timeline/days/2026-03-01")
     assert "50 points, 09:00 to 09:08." in day
     assert "Times are in the local time zone, Europe/Berlin." in day
-    assert "The day is a day in your time zone, UTC." in day
+    assert "The day begins and ends at midnight in your time zone, UTC." in day
     assert len(browser.get("/timeline/days/2026-03-01/track").json()[0]) == 50
+    cells = browser.get("/timeline/cells?month=2026-03").json()
+    assert sum(count for _lat, _lon, count in cells) == 50
     answer = browser.post(f"/timeline/imports/{row.pk}/cancel")
     assert "The import was promoted; undo it instead." in browser.text(answer["Location"])
     text = browser.text(f"/timeline/imports/{row.pk}/undo")
@@ -86,7 +88,19 @@ def test_what_is_wrong_with_an_upload_is_beside_its_field(ann: User, settings) -
     assert browser.post("/timeline/imports", {"file": file}).status_code == 413
 
 
-@pytest.mark.parametrize("path", ["?month=x", "?month=0001-01", "days/x", "days/9999-12-31"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "?month=x",
+        "?month=0001-01",
+        "?month=9999-12",
+        "days/x",
+        "days/9999-12-31",
+        "cells",
+        "cells?month=9999-12",
+        "find?day=x",
+    ],
+)
 def test_days_that_do_not_exist_are_not_found(ann: User, path: str) -> None:
     assert Visitor(ann).get(f"/timeline/{path}").status_code == 404
 

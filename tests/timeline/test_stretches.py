@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tailrace.domains.timeline.models import Device, Import, Place, Point
-from tailrace.domains.timeline.points.stretches import stretches_of
+from tailrace.domains.timeline.points.stretches import Names, stretches_of
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program
 from tests.web.visitor import Visitor
@@ -45,7 +45,7 @@ def _at(hours: int, where: tuple[int, int]) -> tuple[datetime, int, int]:
 def test_each_stretch_has_the_time_zone_of_its_place(ann: User) -> None:
     _import_of(ann)
     points = [_at(0, BERLIN), _at(1, BERLIN), _at(3, SEA), _at(8, TOKYO), _at(9, BERLIN)]
-    stretches = stretches_of(ann, points, ZoneInfo("America/Lima"))
+    stretches = stretches_of(points, Names(ann, points), ZoneInfo("America/Lima"))
     assert [(each.town, each.time_zone, each.points) for each in stretches] == [
         ("Berlin (DE)", "Europe/Berlin", 2), ("", "", 1), ("Tokyo (JP)", "Asia/Tokyo", 1),
         ("Berlin (DE)", "Europe/Berlin", 1),
@@ -57,23 +57,24 @@ def test_each_stretch_has_the_time_zone_of_its_place(ann: User) -> None:
 
 def test_names_that_others_imported_are_not_used(ann: User) -> None:
     _import_of(person("bob"))
-    [stretch] = stretches_of(ann, [_at(0, BERLIN)], UTC)
+    points = [_at(0, BERLIN)]
+    [stretch] = stretches_of(points, Names(ann, points), UTC)
     assert (stretch.town, stretch.time_zone) == ("", "")
 
 
 @pytest.mark.parametrize(
     ("places", "text"),
     [
-        ([SEA], "Times are in your time zone, UTC: the local time zone is not known."),
+        ([SEA], "Times are in your time zone, UTC, because the local one is not known."),
         (
             [BERLIN],
-            "Times are in the local time zone, Europe/Berlin. The day is a day in your time zone,"
-            " UTC.",
+            "Times are in the local time zone, Europe/Berlin. The day begins and ends at midnight"
+            " in your time zone, UTC.",
         ),
         (
             [BERLIN, SEA],
-            "Times are in the local time zones. Where the local time zone is not known, times are"
-            " in yours, UTC.",
+            "Times are in the local time zones. Where it is not known, times are in your time zone,"
+            " UTC.",
         ),
     ],
 )

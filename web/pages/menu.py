@@ -1,5 +1,6 @@
 """What apps declare in their `menu` module: `PAGE_LINKS`, a sequence of PageLink; `ADMIN_MENU`, an
-AdminSection; and `time_zone_of(user)`, which returns the name of the time zone, or None."""
+AdminSection; `MAP_LAYERS` (see `map_layers`); and `time_zone_of(user)`, which returns the name of
+the time zone, or None."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -7,6 +7,7 @@ from tailrace.domains.timeline.pages import days, devices, imports
 app_name = "timeline"
 urlpatterns = [
     path("timeline/", days.days, name="days"),
+    path("timeline/cells", days.month_cells, name="month_cells"),
     path("timeline/find", days.find_day, name="find_day"),
     path("timeline/days/<str:day>", days.day, name="day"),
     path("timeline/days/<str:day>/track", days.day_track, name="day_track"),

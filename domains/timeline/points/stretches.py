@@ -31,21 +31,31 @@ class Stretch:
     last_at: datetime
 
 
-def stretches_of(user: User, points: Sequence[Located], zone: tzinfo) -> list[Stretch]:
+def stretches_of(points: Sequence[Located], names: "Names", zone: tzinfo) -> list[Stretch]:
     """Return the stretches of these points, which must be sorted by time. Times are local, or in
     `zone` where the local time zone is not known."""
-    names = _names(user, points)
-
-    def name_of(point: Located) -> Named:
-        return names.get((cell_of(point[1]), cell_of(point[2])), UNKNOWN)
-
-    return list(_stretches(groupby(points, name_of), zone))
+    return list(_stretches(groupby(points, names.of), zone))
 
 
 def time_zones_of(user: User, points: Sequence[Located]) -> list[str]:
     """Return the local time zone of each point, or "" where it is not known."""
-    names = _names(user, points)
-    return [names.get((cell_of(lat), cell_of(lon)), UNKNOWN)[1] for _, lat, lon in points]
+    names = Names(user, points)
+    return [names.of(point)[1] for point in points]
+
+
+class Names:
+    """The nearest towns and the time zones of some points of the user."""
+
+    def __init__(self, user: User, points: Iterable[Located]) -> None:
+        self._names = _names(user, points)
+
+    def of(self, point: Located) -> Named:
+        """Return town and time zone of one of the points; each is empty if it is not known."""
+        return self._names.get((cell_of(point[1]), cell_of(point[2])), UNKNOWN)
+
+    def local(self, point: Located, zone: tzinfo) -> datetime:
+        """Return the time of one of the points in its local time zone, or else in `zone`."""
+        return point[0].astimezone(_zone(self.of(point)[1]) or zone)
 
 
 def _stretches(
