@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from tailrace.domains.protection.alerts.advice import advice
 from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
 from tailrace.domains.protection.models import Exposure, Severity, WatchlistItem
+from tailrace.domains.protection.pages import next_steps
 from tailrace.domains.protection.services.scanning.requests import ScanRefused, request_scan
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import Plan, PlanJob
@@ -38,9 +39,22 @@ def alerts(user: User, count: int) -> None:
 
 def test_an_empty_overview_says_how_to_begin(ann) -> None:
     text = Visitor(ann).text("/protection/")
-    assert "You watch no values yet." in text
-    assert "You have no plan yet, so nothing is scanned." in text
+    assert "What to do next Add the values to look up in leaks" in text
+    assert "You have no plan yet, so we do not scan anything for you." in text
     assert "No alerts." in text
+
+
+def test_the_next_steps_are_of_the_user_alone_and_end(ann) -> None:
+    fill_protection(ann)
+    browser = Visitor(ann)
+    steps = browser.get("/protection/").context["steps"]
+    assert len(steps) <= next_steps.MOST_STEPS
+    assert "1 new exposure of your data" in browser.text("/protection/")
+    assert all(browser.get(step.address).status_code == 200 for step in steps)
+    bob = Visitor(person("bob")).get("/protection/").context["steps"]
+    assert [step.button for step in bob] == ["Add a value"], "nothing of ann's"
+    Exposure.objects.update(state="known")
+    assert "new exposure of" not in browser.text("/protection/")
 
 
 def test_alerts_stand_newest_first_page_by_page_and_others_see_none(ann) -> None:
@@ -95,7 +109,9 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
     exposure.breach.save()
     browser = Visitor(ann)
     text = browser.text("/protection/exposures")
-    assert "Adobe a•••@example.org email address Lost: Passwords, Email addresses, <b>" in text
+    assert (
+        "Adobe a•••@example.org email address Leaked data: Passwords, Email addresses, <b>" in text
+    )
     assert text.index("Change the password of this site") < text.index("Expect fake mails")
     data = {"id": exposure.pk, "state": "resolved", "from": "new"}
     assert Visitor(person("bob")).post("/protection/exposures/move", data).status_code == 302

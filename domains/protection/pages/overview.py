@@ -7,26 +7,32 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from tailrace.domains.protection.models import Alert, WatchlistItem
+from tailrace.domains.protection.models import Alert
 from tailrace.domains.protection.pages.frame import show_page
+from tailrace.domains.protection.pages.next_steps import next_steps
 from tailrace.domains.protection.services.scanning.requests import OURS, ScanRefused, request_scan
 from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.schedules import next_runs
 from tailrace.web.pages.frame import PersonRequest, for_person
 from tailrace.web.pages.lists import list_page
 
+REPORTS = "protection.reports_generate"
+SCAN_STARTS = "The scan begins in a moment. You will be notified about new findings."
+REPORT_STARTS = "Your report is being created. It appears under Reports in a moment."
+
 
 @require_safe
 @for_person
 def overview(request: PersonRequest) -> HttpResponse:
-    """The alerts, newest first, and the next scans of the plan."""
+    """What to do next, the alerts, newest first, and the next scans of the plan."""
     alerts, older = list_page(request, Alert.objects.filter(user=request.user))
-    context = {
+    context: dict[str, Any] = {
         "alerts": alerts,
         "older": older,
-        "watches": WatchlistItem.objects.filter(user=request.user).exists(),
         **_plan(request),
     }
+    is_served = "subscription" in context and context["subscription"].is_served
+    context["steps"] = next_steps(request.user, is_served=is_served)
     return show_page(request, "tailrace/protection/overview.html", context)
 
 
@@ -34,14 +40,13 @@ def overview(request: PersonRequest) -> HttpResponse:
 @for_person
 def scan(request: PersonRequest) -> HttpResponse:
     """Request the scan of the plan by the posted `handler`."""
+    handler = request.POST.get("handler", "")
     try:
-        request_scan(request.user.pk, request.POST.get("handler", ""))
+        request_scan(request.user.pk, handler)
     except ScanRefused as error:
         messages.error(request, str(error))
     else:
-        messages.success(
-            request, "The scan begins in a moment. You will be notified of new findings."
-        )
+        messages.success(request, REPORT_STARTS if handler == REPORTS else SCAN_STARTS)
     return redirect("protection:overview")
 
 
