@@ -20,7 +20,7 @@ from tailrace.web.pages.frame import PersonRequest, by_htmx, person_page, show
 
 PAGE = 30
 MAX_COUNTED = 100
-DELETED = "This event was deleted after its retention time."
+DELETED = "This event is no longer stored."
 NOT_READABLE = "You may no longer read this event."
 MAX_ID = 2**63 - 1
 
@@ -71,7 +71,7 @@ def _unread(unread: QuerySet[InboxItem]) -> str:
 def read_all(request: PersonRequest) -> HttpResponse:
     """Mark all items as read, except items that arrived after the page was loaded."""
     marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
-    messages.success(request, f"{marked} marked as read.")
+    messages.success(request, f"{marked} item{'' if marked == 1 else 's'} marked as read.")
     return redirect("my_inbox")
 
 

@@ -128,7 +128,7 @@ def test_newer_items_stay_unread(ann: Visitor) -> None:
     ann.post(f"{HERE}/read", {"up_to": up_to[1]})
     assert _read(row)
     assert not _read(other)
-    assert "1 marked as read." in ann.text(HERE)
+    assert "1 item marked as read." in ann.text(HERE)
 
 
 def test_all_are_marked_without_a_newest_event(ann: Visitor) -> None:
@@ -153,13 +153,13 @@ def test_an_unreadable_event_shows_no_details(ann: Visitor) -> None:
     _put(ann.user, "Hamlet")
     readers["Faust"] = Readers.of(["bob"])
     page_text = ann.text(HERE)
-    assert "Hidden. You may no longer read this event." in page_text
+    assert "You may no longer read this event." in page_text
     assert "Faust" not in ann.get(HERE).content.decode()
     assert "Hamlet" in page_text
     answer = ann.post(f"{HERE}/{row.pk}/read", htmx=True)
     assert "Faust" not in answer.content.decode()
     Event.objects.filter(pk=row.event_id).delete()
-    assert "Hidden. This event was deleted after its retention time." in ann.text(HERE)
+    assert "This event is no longer stored." in ann.text(HERE)
 
 
 def test_items_link_to_events_without_scripts(ann: Visitor, monkeypatch) -> None:
