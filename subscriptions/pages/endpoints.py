@@ -46,7 +46,9 @@ class EndpointForm(PageForm, forms.Form):
         widget=forms.TextInput({"type": "url", "autocomplete": "off", "spellcheck": "false"}),
         help_text="The URL (https://…) to which each event is sent by POST.",
     )
-    description = forms.CharField(required=False, max_length=500, help_text="Your name for it.")
+    description = forms.CharField(
+        required=False, max_length=500, help_text="A name by which you recognise it."
+    )
 
 
 class SettingsForm(EndpointForm):
@@ -68,7 +70,7 @@ class SettingsForm(EndpointForm):
 
 class RecoverForm(PageForm, forms.Form):
     what = forms.ChoiceField(
-        label="What",
+        label="What to send again",
         choices=[
             ("failed", "Messages that failed, were cancelled or skipped"),
             ("missing", "Events without a message, by your current subscriptions and the filter"),

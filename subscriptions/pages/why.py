@@ -73,7 +73,7 @@ def mute(request: PersonRequest, id: int) -> HttpResponse:
         raise Http404
     undo = switch_off(request.user, channel, [(event.type, role)])
     topic = f"{quoted_title(event.type)} by {channel}, as {role_words(role)}"
-    messages.success(request, f"You will no longer be notified of {topic}.")
+    messages.success(request, f"You will no longer be notified about {topic}.")
     query = f"?undo={undo}" if undo else ""
     return redirect(reverse("my_why", args=[id]) + query)
 

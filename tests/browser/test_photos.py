@@ -94,7 +94,7 @@ def test_new_gatherings_appear_on_the_map(ann: User, visit: Callable[..., Page])
     expect(pins).to_have_count(0)
     gathering = make_gathering(ann, ann)
     expect(pins).to_have_count(1)
-    expect(page.get_by_role("button", name="2 photos, ACTIVE")).to_be_visible()
+    expect(page.get_by_role("button", name="2 photos, active")).to_be_visible()
     expect(page.locator("#map canvas").first).to_be_attached()
     gathering.state, gathering.photo_count = "FINALIZED", 3
     gathering.save()

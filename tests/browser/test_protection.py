@@ -51,7 +51,7 @@ def test_a_password_is_looked_up_and_a_recording_is_downloaded(
         page = visit(ann, "/protection/passwords", width=375, scheme="dark")
         for password, result in (("hunter2", "in leaks 1,234 times"), ("tr0ub4dor", "in none")):
             page.get_by_label("Password", exact=True).fill(password)
-            page.get_by_role("button", name="Check it").click()
+            page.get_by_role("button", name="Check the password").click()
             expect(page.locator("#result")).to_contain_text(result)
             expect(page.get_by_label("Password", exact=True)).to_have_value("")
             take_picture(page, f"password-{password}")

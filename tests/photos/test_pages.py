@@ -64,10 +64,10 @@ def test_gatherings_are_listed_with_state_and_place(ann: Visitor) -> None:
     )
     text = ann.text("/photos/")
     assert re.search(
-        r"Active 2 photos, .* near 52.520° N, 13.405° E, within about 100 m ACTIVE", text
+        r"Active 2 photos, .* near 52.520° N, 13.405° E, within about 100 m active", text
     )
     assert re.search(
-        r"Finalized 1 photo, .* near 33.860° S, 70.50\d° W, within about 100 m FINALIZED", text
+        r"Finalized 1 photo, .* near 33.860° S, 70.50\d° W, within about 100 m finalized", text
     )
     text = ann.get("/photos/").content.decode()
     assert (

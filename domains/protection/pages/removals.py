@@ -26,7 +26,7 @@ from tailrace.web.pages.lists import list_page
 START_COST = 5
 """The cost of starting removals in ordinary requests."""
 ACTIONS = {
-    "done": (decisions.done, "Noted. We will check whether the broker still lists you."),
+    "done": (decisions.done, "Thank you. We will check whether the broker still lists you."),
     "withdraw": (decisions.withdraw, "The request is withdrawn, and your data in it is deleted."),
 }
 

@@ -67,9 +67,7 @@ def reports(request: PersonRequest) -> HttpResponse:
             response["Retry-After"] = str(ceil(error.wait))
             return response
         else:
-            messages.success(
-                request, "The report is being made. It will be listed here in a moment."
-            )
+            messages.success(request, "Your report is being created. It appears here in a moment.")
             return redirect("protection:reports")
     return _show(request, form, status=422)
 

@@ -36,7 +36,7 @@ class VoiceForm(PageForm, forms.Form):
         help_text=f"16 kHz, mono, 16-bit PCM, at most {MOST_SECONDS} seconds.",
     )
     purpose = forms.ChoiceField(
-        label="What it is",
+        label="Kind of recording",
         choices=[("recording", "A recording to compare"), ("voice", "My own voice")],
     )
 

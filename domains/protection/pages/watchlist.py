@@ -25,7 +25,7 @@ ACTIONS = {
 
 
 class ItemForm(PageForm, forms.Form):
-    kind = forms.ChoiceField(choices=Kind.choices, label="What it is")
+    kind = forms.ChoiceField(choices=Kind.choices, label="Kind of value")
     value = forms.CharField(
         max_length=MAX_LENGTH,
         label="Value",

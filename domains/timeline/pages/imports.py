@@ -40,7 +40,7 @@ from tailrace.web.uploads.limits import UPLOAD_COST
 from tailrace.web.uploads.page import errors_in, upload_page
 
 DECISIONS = {
-    "promote": (decisions.promote_now, "The import is being promoted."),
+    "promote": (decisions.promote_now, "The points are being added to your timeline."),
     "cancel": (
         decisions.cancel,
         "The import was cancelled. None of its points are in your timeline.",
@@ -69,10 +69,10 @@ class UploadForm(PageForm, forms.Form):
     )
     split = forms.ChoiceField(
         required=False,
-        label="If the file tells several devices apart, as Google's Records.json does",
+        label="If the file has points of several devices, as Google's Records.json may",
         choices=[
-            ("", "each becomes a device of its own"),
-            (ONE, "all points belong to one device"),
+            ("", "keep the devices separate"),
+            (ONE, "put all points on one device"),
         ],
         widget=forms.RadioSelect,
         initial="",
@@ -161,9 +161,7 @@ def undo(request: PersonRequest, id: int) -> HttpResponse:
     try:
         if request.method == "POST":
             decisions.undo(row.pk)
-            messages.success(
-                request, "The import is being undone. Points that only it has are already hidden."
-            )
+            messages.success(request, "The import is being undone. Its points are already hidden.")
             return redirect("timeline:import", row.pk)
         decisions.check_undo(row)
     except decisions.NotNow as error:

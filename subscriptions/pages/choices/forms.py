@@ -37,7 +37,7 @@ class BlockForm(PageForm, forms.Form):
     """The login of the user to block; a valid form has the user as `blocked`."""
 
     username = forms.CharField(
-        label="Login",
+        label="User name",
         max_length=150,
         widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
     )
@@ -50,7 +50,7 @@ class BlockForm(PageForm, forms.Form):
         name = str(self.cleaned_data["username"])
         self.blocked = User.objects.filter(username=name).first()
         if self.blocked is None:
-            raise forms.ValidationError(f"No user has the login {name!r}.")
+            raise forms.ValidationError(f"There is no user called {name!r}.")
         if self.blocked == self.user:
             raise forms.ValidationError("You cannot block yourself.")
         return name

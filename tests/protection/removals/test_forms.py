@@ -103,7 +103,7 @@ def test_who_stays_listed_is_looked_at_six_times_and_then_left_to_a_person(
         clock.step(wait)
         run_removals()
     assert now(row).state == "needs_person"
-    assert now(row).note == "6 checks: the person is still listed"
+    assert now(row).note == "after 6 checks, the person is still listed"
     assert round(days) == 53
     assert len(broker.taken) == 1
     assert not Job.objects.filter(state="pending", handler__startswith="protection.rem").exists()

@@ -18,7 +18,7 @@ def test_a_request_from_the_form_to_its_history(broker, ann, run_removals, clock
     assert answer["Location"] == "/protection/removals"
     text = browser.text("/protection/removals")
     assert "2 requests started." in text
-    assert "Needs you Mailing Lists Send them a letter. Needs a person since" in text
+    assert "Action needed Mailing Lists Send them a letter. Action needed since" in text
     assert "Public Records: by mail (last tested November 2026)" in text, "it can still be chosen"
     assert "People Search: by its web form" not in text
     run_removals()
@@ -41,7 +41,7 @@ def test_a_letter_that_was_sent_is_said_to_be_done(broker, ann) -> None:
     row, browser = started(ann, "letters"), Visitor(ann)
     assert "Send them a letter." in browser.text(f"/protection/removals/{row.pk}")
     answer = browser.post(f"/protection/removals/{row.pk}/done")
-    assert "Noted." in browser.text(answer["Location"])
+    assert "Thank you." in browser.text(answer["Location"])
     assert now(row).state == "submitted"
     answer = browser.post(f"/protection/removals/{row.pk}/done")
     assert "The request is submitted: there is nothing to do." in browser.text(answer["Location"])
@@ -99,7 +99,7 @@ def test_a_file_that_became_invalid_shows_the_board_all_the_same(broker, ann, re
     started(ann, "letters")
     rewrite({"key": "broken"})
     text = Visitor(ann).text("/protection/removals")
-    assert "Needs you letters This server no longer knows the broker" in text
+    assert "Action needed letters This server no longer knows the broker" in text
 
 
 def test_markup_in_what_others_wrote_is_text(broker, ann, rewrite) -> None:

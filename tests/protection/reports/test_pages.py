@@ -28,7 +28,7 @@ def test_a_report_is_made_on_request_and_downloaded(ann, run_jobs) -> None:
     browser = Visitor(ann)
     assert "No reports yet." in browser.text("/protection/reports")
     assert browser.post("/protection/reports", DAYS).status_code == 302
-    assert "A report is being made." in browser.text("/protection/reports")
+    assert "Your report is being created." in browser.text("/protection/reports")
     address = again(browser.get("/protection/reports"))
     assert browser.get(address).status_code == 204, "as it was"
     run_jobs(HANDLER)
@@ -38,7 +38,7 @@ def test_a_report_is_made_on_request_and_downloaded(ann, run_jobs) -> None:
     page = browser.text("/protection/reports")
     assert "1 October 2026 to 31 October 2026" in page
     assert "0 alerts · 0 exposures · 0 property changes · 0 removals" in page
-    assert "being made" not in page
+    assert "being created" not in page
     report = Report.objects.get(user=ann)
     answer = browser.get(f"/protection/reports/{report.pk}/file")
     assert answer.getvalue().startswith(b"%PDF-")

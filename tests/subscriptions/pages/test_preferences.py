@@ -89,7 +89,7 @@ def test_a_user_is_blocked_and_unblocked(ann: Visitor) -> None:
 @pytest.mark.parametrize(
     ("login", "page_text"),
     [
-        ("nobody", "No user has the login 'nobody'."),
+        ("nobody", "There is no user called 'nobody'."),
         ("ann", "You cannot block yourself."),
         ("", "This field is required."),
         ("a\0", "Null characters are not allowed"),

@@ -47,7 +47,7 @@ def test_inbox_and_mail_lead_to_the_reason_and_one_click_ends_it(
     answer = ann.post(f"{path}/mute", {"role": FIRST, "channel": "web"})
     page = ann.get(answer["Location"])
     what = "“A play was shown for the first time” by web, as stage owner"
-    assert f"You will no longer be notified of {what}." in words(page)
+    assert f"You will no longer be notified about {what}." in words(page)
     assert "web not sent" not in words(page), "the inbox has it"
     assert "Your settings now: own subscription: off for stage.premiere" in words(page)
     assert EventSubscription.objects.get(user=ann.user).channel == "web"
@@ -126,7 +126,7 @@ def test_the_page_does_not_come_and_go_with_what_is_known_of_the_readers(
     page = ann.get(path)
     assert page.status_code == 200
     assert "Faust" not in page.content.decode()
-    assert "The readers of this event are still being looked up" in words(page)
+    assert "We are still checking who may read this event" in words(page)
     assert states(ann, event.id)["mail"] == "sent"
     assert ann.post(f"{path}/mute", {"role": FIRST, "channel": "web"}).status_code == 302
     readers["Faust"] = Readers.of(["bob"])

@@ -28,7 +28,7 @@ class Column:
 
 
 COLUMNS = (
-    Column("needs-you", "Needs you", (RemovalState.NEEDS_PERSON,), "tr-paused"),
+    Column("needs-you", "Action needed", (RemovalState.NEEDS_PERSON,), "tr-paused"),
     Column("waiting", "Waiting", (RemovalState.PENDING,)),
     Column("submitted", "Submitted", (RemovalState.SUBMITTED,), "tr-running"),
     Column("awaiting", "Awaiting removal", (RemovalState.AWAITING,), "tr-running"),
@@ -68,11 +68,17 @@ def card_of(row: RemovalRequest) -> dict[str, Any]:
         "row": row,
         "name": broker.name if broker else row.broker,
         "broker": broker,
-        "state": RemovalState(row.state).label.capitalize(),
+        "state": _state_words(row),
         "may_be_done": decisions.may_be_done(row),
         "may_be_withdrawn": row.state not in ENDED,
         "to_do": to_do(row, broker),
     }
+
+
+def _state_words(row: RemovalRequest) -> str:
+    if row.state == RemovalState.NEEDS_PERSON:
+        return "Action needed"
+    return RemovalState(row.state).label.capitalize()
 
 
 def to_do(row: RemovalRequest, broker: Broker | None) -> str:

@@ -118,7 +118,7 @@ def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
     changes: dict[str, Any] = {"checks": row.checks + 1, "checked_at": now}
     if row.checks + 1 >= MOST_CHECKS and row.state != RemovalState.REMOVED:
         why = f"the listing could not be checked: {unclear}" if unclear else STILL_LISTED
-        park(row, f"{MOST_CHECKS} checks: {why}", **changes)
+        park(row, f"after {MOST_CHECKS} checks, {why}", **changes)
         return
     note = unclear or "still listed"
     with transaction.atomic():

@@ -20,7 +20,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const link = document.createElement("a");
     link.href = gathering.href;
     link.textContent = `${gathering.count} photos`;
-    content.append(link, ` ${gathering.state}`);
+    content.append(link, ` ${gathering.state.toLowerCase()}`);
     return content;
   }
   function draw() {
@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const gathering of rows) {
       const at = [Number(gathering.lat), Number(gathering.lon)];
       const radius = Math.max(Number(gathering.radius), 5);
-      const label = `${gathering.count} photos, ${gathering.state}`;
+      const label = `${gathering.count} photos, ${gathering.state.toLowerCase()}`;
       let layers = shown.get(gathering.gathering);
       if (!layers) {
         layers = {
