@@ -3,8 +3,6 @@
 import json
 from collections.abc import Sequence
 from datetime import date, timedelta
-from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -92,9 +90,10 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
     zone = zone_of(request.user)
     within = _period(request, at, at)
     points = Point.objects.visible_to(request.user).between(within.start, within.end)
-    rows = points.by_time().values_list("recorded_at", "lat", "lon", "device__name")[:MOST_READ]
+    fields = ("recorded_at", "lat", "lon", "device__name")
+    rows = list(points.by_time().values_list(*fields)[:MOST_READ])
     of_devices = by_device(rows)
-    located = sorted(chain.from_iterable(of_devices.values()), key=itemgetter(0))
+    located = [row[:3] for row in rows]
     names = Names(request.user, located)
     stretches = stretches_of(located, names, zone)
     days = days_of(request.user, within, zone)

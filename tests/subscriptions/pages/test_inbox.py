@@ -60,6 +60,18 @@ def test_unread_items_come_first_newest_first(ann: Visitor, clock) -> None:
     assert _shown(only) == [str(rows[number].pk) for number in (2, 0)]
 
 
+def test_items_show_their_kind_and_whether_they_are_read(ann: Visitor) -> None:
+    _put(ann.user, "Faust")
+    _event, row = _put(ann.user, "Hamlet")
+    inbox.mark(ann.user, [row.pk], read=True)
+    html = ann.get(HERE).content.decode()
+    assert html.count("me-kind me-kind-") == 2
+    assert 'me-item me-read"' in html
+    assert 'me-item me-unread"' in html
+    assert html.count('aria-label="unread"') == 1
+    assert "Play" in ann.text(HERE), "the title of its family"
+
+
 def test_pages_continue_from_unread_to_read_items(ann: Visitor, monkeypatch, clock) -> None:
     monkeypatch.setattr(inbox_page, "PAGE", 3)
     rows = [_put(ann.user, f"P{number}")[1] for number in range(8)]
