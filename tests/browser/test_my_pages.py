@@ -292,6 +292,9 @@ def test_pages_fit_and_can_be_read(
     page.goto(f"/me/why/{shown.event_id}")
     expect(page.get_by_role("heading", name="Why did I get this?")).to_be_visible()
     look_at(page, "why")
+    menu = page.get_by_role("button", name="Menu")
+    if menu.is_visible():  # on a small screen
+        menu.click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     look_at(page, "sign-in")

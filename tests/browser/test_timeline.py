@@ -155,6 +155,6 @@ def test_the_devices_of_a_file_are_told_apart(
     look_at(page, "import-of-a-tag-390-light")
     page.goto("/timeline/imports")
     page.locator("input[type=file]").set_input_files(path)
-    page.get_by_label("all points belong to one device").check()
+    page.get_by_label("put all points on one device").check()
     page.get_by_role("button", name="Import", exact=True).click()
     expect(page.locator("main")).to_contain_text("for default as one device")

@@ -139,7 +139,7 @@ def test_a_file_with_other_files_in_an_archive(ann: User, run_imports) -> None:
 
 def test_the_pages_and_the_api_say_so(ann: User, run_imports) -> None:
     browser, client = Visitor(ann), Program(ann)
-    assert "each becomes a device of its own" in browser.text("/timeline/imports")
+    assert "keep the devices separate" in browser.text("/timeline/imports")
     file = SimpleUploadedFile("Records.json", records(111, 222))
     answer = client.client.post("/api/imports", {"file": file, "one_device": "maybe"})
     problem(answer, 422, "invalid")

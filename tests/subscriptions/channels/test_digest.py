@@ -114,7 +114,7 @@ def test_a_digest_groups_by_kind_with_counts_and_times_of_its_reader(smtp, run_j
     assert text.index(f"- 3 × {kind}") < text.index("- 1 × A premiere with guests")
     assert f"* {kind}: Faust\n    2 times: Tue 10 Mar, 21:01; Tue 10 Mar, 21:03" in text
     assert f"* {kind}: Hamlet\n    Tue 10 Mar, 21:02" in text
-    assert "times are in the time zone Asia/Tokyo" in text
+    assert "Times are in the time zone Asia/Tokyo" in text
     assert "/me/why/" in text
     assert "2 times" in mail.get_body(("html",)).get_content()
 

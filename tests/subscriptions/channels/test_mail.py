@@ -48,7 +48,7 @@ def test_one_message_per_recipient_with_its_headers(run_jobs, smtp: MailServer) 
     assert message["List-Unsubscribe"].strip().startswith("<http://127.0.0.1:8000/unsubscribe/")
     kinds = [part.get_content_type() for part in message.iter_parts()]
     assert kinds == ["text/plain", "text/html"]
-    assert "You receive this as stage owner" in message.get_body(["plain"]).get_content()
+    assert "You receive this mail as stage owner" in message.get_body(["plain"]).get_content()
     assert len({mail.message["Message-ID"] for mail in smtp.received}) == 2
 
 

@@ -249,12 +249,14 @@ def test_a_message_behind_others_that_failed_says_so_without_jargon(ann: Visitor
 
 def test_what_an_endpoint_gets_is_on_each_of_its_pages(ann: Visitor) -> None:
     endpoint, where = _own(ann)
-    assert "Gets all events that you are subscribed to by the channel webhook." in ann.text(where)
+    assert "Receives all events that you are subscribed to by the channel webhook." in ann.text(
+        where
+    )
     names = sorted({cls.name for cls in filters.sent_types()})[:7]
     endpoints.change(endpoint, event_types=names, subject_pattern="devel:*")
     for tab in ("", "/testing", "/recover", "/settings"):
         assert (
-            f"Gets only {' , '.join(names[:5])} and 2 more, with subjects like devel:* ."
+            f"Receives only {' , '.join(names[:5])} and 2 more, with subjects like devel:* ."
             in ann.text(f"{where}{tab}")
         )
 
