@@ -16,7 +16,6 @@ from tailrace.domains.timeline.imports.sample import segments, thinned
 from tailrace.domains.timeline.models import Device, Point
 from tailrace.domains.timeline.pages.calendar import weeks_of
 from tailrace.domains.timeline.pages.journey import (
-    MOST_DEVICES,
     STRIP,
     by_device,
     clock_time,
@@ -90,10 +89,11 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
     zone = zone_of(request.user)
     within = _period(request, at, at)
     points = Point.objects.visible_to(request.user).between(within.start, within.end)
-    fields = ("recorded_at", "lat", "lon", "device__name")
+    fields = ("recorded_at", "lat", "lon", "device_id")
     rows = list(points.by_time().values_list(*fields)[:MOST_READ])
-    of_devices = by_device(rows)
     located = [row[:3] for row in rows]
+    devices = Device.objects.visible().filter(user=request.user)
+    of_devices = by_device(rows, dict(devices.values_list("pk", "name")))
     names = Names(request.user, located)
     stretches = stretches_of(located, names, zone)
     days = days_of(request.user, within, zone)
@@ -107,7 +107,7 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
         "journeys": moved.journeys,
         "places": moved.places,
         "distance": distance(max((each.metres for each in moved.journeys), default=0.0)),
-        "devices_left_out": max(0, len(of_devices) - MOST_DEVICES),
+        "devices_left_out": len({row[3] for row in rows}) - len(of_devices),
         "layers": layer_addresses(within.start, within.end),
         "strip": STRIP,
         "zone": str(zone),

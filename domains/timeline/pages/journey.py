@@ -1,6 +1,7 @@
 """The stays and moves of a day, as rows of a page."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 
@@ -84,8 +85,8 @@ def journeys_of(
     `zone` where the local time zone is not known."""
     places = _Places()
     journeys = []
-    for device, rows in list(points.items())[:MOST_DEVICES]:
-        movements = movements_of(thinned(rows))
+    for device, rows in points.items():
+        movements = movements_of(rows)
         shown = movements[:MOST_ROWS]
         journeys.append(
             Journey(
@@ -98,12 +99,16 @@ def journeys_of(
     return DayJourneys(journeys, len(places.known))
 
 
-def by_device(rows: Iterable[tuple[datetime, int, int, str]]) -> dict[str, list[Located]]:
-    """Return the points by the name of their device, the devices with the most points first."""
-    points: dict[str, list[Located]] = {}
-    for at, lat, lon, device in rows:
-        points.setdefault(device, []).append((at, lat, lon))
-    return dict(sorted(points.items(), key=lambda item: -len(item[1])))
+def by_device(
+    rows: Sequence[tuple[datetime, int, int, int]], names: Mapping[int, str]
+) -> dict[str, list[Located]]:
+    """Return a sample of the points by the name of their device, the devices with the most points
+    first. The rows have the id of the device last."""
+    counts = Counter(row[3] for row in rows)
+    return {
+        names.get(device, ""): thinned([row[:3] for row in rows if row[3] == device])
+        for device, _count in counts.most_common(MOST_DEVICES)
+    }
 
 
 def clock_time(moment: datetime, day: date) -> str:
