@@ -70,7 +70,7 @@ def test_the_address_is_in_no_event(changed, run_jobs) -> None:
     event = Event.objects.get(type="protection.alert_raised")
     assert "Brooklyn" not in str(event.payload)
     changed.watched_properties.all().delete()
-    assert "<p>1</p>" in Visitor(changed).get("/protection/").content.decode()
+    assert "<p>document 1</p>" in Visitor(changed).get("/protection/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,10 @@ def names_of(kind: str, details: Mapping[str, Any]) -> str:
     count = details.get(text.count)
     more = max(len(names), count if isinstance(count, int) else 0) - len(shown)
     listed = ", ".join(shown) + (f" and {more} more" if more > 0 and shown else "")
+    if listed and text.names == "document":
+        listed = f"document {listed}"
     title = _property_title(details.get("property"))
-    return f"{title} (document {listed})" if title and listed else title or listed
+    return f"{title} ({listed})" if title and listed else title or listed
 
 
 def _property_title(id: Any) -> str:
