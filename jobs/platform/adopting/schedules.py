@@ -10,9 +10,10 @@ from celery import Celery
 from celery.schedules import crontab, maybe_schedule, schedule, solar
 from django.apps import apps
 
+from tailrace.db.connections import current
 from tailrace.environment.suggest import did_you_mean
 from tailrace.jobs.frameworks.celery_tasks.schedules import moved as moved_names
-from tailrace.jobs.models import timing
+from tailrace.jobs.models import Schedule, timing
 from tailrace.jobs.platform.adopting.tasks import OF_CELERY, TaskReport, Verdict, queue_of
 
 SETTING, ROWS = "beat_schedule", "django_celery_beat"
@@ -69,9 +70,16 @@ def of_app(app: Celery, tasks: Mapping[str, TaskReport]) -> Iterator[ScheduleRep
     rows = list(_rows())
     names = {row.name for row in rows}
     entries = [entry for entry in _entries(app) if entry.name not in names]
-    moved = moved_names()
+    moved = _moved()
     for entry in (*rows, *entries):
         yield _report(app, replace(entry, moved=entry.name in moved), tasks)
+
+
+def _moved() -> set[str]:
+    """Return the names of the schedules that have moved: none before the first `migrate`."""
+    with current().cursor() as cursor:
+        has_table = Schedule._meta.db_table in current().introspection.table_names(cursor)
+    return moved_names() if has_table else set()
 
 
 def _entries(app: Celery) -> Iterator[Entry]:

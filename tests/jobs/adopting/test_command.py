@@ -9,6 +9,7 @@ import pytest
 from celery import Celery, current_app
 from django.core.management import CommandError
 
+from tailrace.db.query import execute
 from tailrace.events.management.subcommands import call_subcommand
 from tailrace.jobs.platform.adopting import workers
 from tailrace.jobs.platform.adopting.report import report_on
@@ -71,6 +72,21 @@ def test_an_application_that_can_move_gets_the_line_to_write(as_current) -> None
     assert text.splitlines()[-1] == (
         "They can move: Celery('mill', task_cls=\"tailrace.celery:Task\")"
     )
+
+
+def test_it_works_before_the_first_migrate(as_current) -> None:
+    shop = Celery("shop", set_as_current=False, broker="memory://")
+
+    @shop.task(name="shop.grind")
+    def grind(corn: str) -> None:
+        pass
+
+    shop.conf.beat_schedule = {"hourly": {"task": "shop.grind", "schedule": 3600.0}}
+    as_current(shop)
+    execute("DROP TABLE tailrace_jobs_schedule CASCADE")
+    text, status = adopt()
+    assert status == 0
+    assert "hourly" in text
 
 
 def test_json_has_the_same(as_current) -> None:
