@@ -92,3 +92,10 @@ SELECT EXISTS (
   WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL
     AND a.awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
 """
+
+AWAKE = f"""
+SELECT q.name FROM tailrace_jobs_queue q, LATERAL {newest("q.name")} a
+WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL AND q.retired_at IS NULL
+ORDER BY a.awake_at, q.name
+"""
+"""The names of the other queues that are awake, the one that was woken first at the beginning."""
