@@ -15,13 +15,13 @@ from billiard import active_children
 from billiard import pool as billiard_pool
 from celery import Task, bootsteps, current_app, signals
 
-from tailrace.db.query import execute
+from tailrace.db.query import execute, query
 from tailrace.environment.conf import conf, on_platform
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.drain import engine_session, task_of
 from tailrace.jobs.engine.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.engine.waking.activity import SOON_AGAIN
+from tailrace.jobs.engine.waking.activity import AWAKE, SOON_AGAIN
 from tailrace.jobs.engine.waking.wake import broker_queue
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.runtime import shutdown
@@ -70,7 +70,25 @@ def work_off(name: str) -> int:
         with engine_session(name):
             execute(SOON_AGAIN, name=name)
         return 0
-    return task_of(registry.get(name))()
+    handler = registry.get(name)
+    settled = task_of(handler)()
+    if not settled and handler.one_job_per_drain:
+        settled = _work_off_another(handler)
+    return settled
+
+
+def _work_off_another(handler: Handler) -> int:
+    """Run one job of another queue with the same workers, if one is due; return the number of
+    settled jobs. The process is replaced after this run of its task, which often takes longer than
+    a job: so a wake-up without a job of its own is of use while others wait."""
+    woken: list[str] = []
+    with engine_session(handler.name):
+        woken = [name for (name,) in query(AWAKE, name=handler.name)]
+    for other in filter(None, map(registry.find, woken)):
+        is_beside = other.one_job_per_drain and other.worker_queue == handler.worker_queue
+        if is_beside and (settled := task_of(other)()):
+            return settled
+    return 0
 
 
 def _add_task(name: str, work: Callable[..., int], time_limit: float) -> None:

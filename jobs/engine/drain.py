@@ -9,7 +9,7 @@ import structlog
 from django.db import OperationalError
 
 from tailrace.db import connections
-from tailrace.db.query import prepared, query
+from tailrace.db.query import prepared
 from tailrace.environment.conf import conf
 from tailrace.jobs.engine import in_flight, registry
 from tailrace.jobs.engine.claiming import pace
@@ -25,7 +25,7 @@ from tailrace.jobs.engine.run.failure import report
 from tailrace.jobs.engine.run.handler_call import run_alone
 from tailrace.jobs.engine.run.verdict import Verdict, handed_back
 from tailrace.jobs.engine.waking import wake
-from tailrace.jobs.engine.waking.activity import AWAKE, OTHERS_WAIT
+from tailrace.jobs.engine.waking.activity import OTHERS_WAIT
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.runtime import shutdown
 
@@ -52,10 +52,7 @@ def task_of(handler: Handler) -> Callable[[], int]:
             in_flight.notify(handler.name)
             return 0
         with shutdown.deferred():
-            settled = drain(handler.name)
-            if not settled and handler.one_job_per_drain:
-                settled = drain_another(handler)
-            return settled
+            return drain(handler.name)
 
     return work
 
@@ -69,22 +66,6 @@ def drain(name: str) -> int:
     with engine_session(name), totals.written_by_drain():
         _drain(handler, tally)
     return sum(tally.values())
-
-
-def drain_another(handler: Handler) -> int:
-    """Run one job of another queue with the same workers, if one is due; return the number of
-    settled jobs. The process is replaced after this run of its task, which often takes longer than
-    a job: so a wake-up without a job of its own is of use while others wait."""
-    woken: list[str] = []
-    with engine_session(handler.name):
-        woken = [name for (name,) in query(AWAKE, name=handler.name)]
-    for other in filter(None, map(registry.find, woken)):
-        if shutdown.requested():
-            break
-        is_beside = other.one_job_per_drain and other.worker_queue == handler.worker_queue
-        if is_beside and (settled := drain(other.name)):
-            return settled
-    return 0
 
 
 @contextmanager
