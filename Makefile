@@ -22,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
-run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it
-	@exec $(BIN)/python manage.py run
+run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it; LOGS=1 prints all lines
+	@exec $(BIN)/python manage.py run $(if $(LOGS),--logs)
 
 setup: $(DEV) ## install all packages in .venv
 

@@ -1,5 +1,5 @@
 """The processes that an app adds to `make run`: `PROCESSES` in its `processes.py`. `addresses()`
-there returns the URLs to print, by their names."""
+there returns the URLs to print, and `accounts()` the users to sign in as, by their titles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,11 +1,13 @@
 """The samples of each domain in `make run`. What is configured is used instead of its sample."""
 
 import os
+import secrets
 
 from django.conf import settings
 
+from tailrace.environment import private_files
 from tailrace.environment.processes import Process
-from tailrace.samples.builds.seed import PROJECT, seed_builds
+from tailrace.samples.builds.seed import LOGINS, PROJECT, seed_builds
 from tailrace.samples.protection.hibp import KEY
 from tailrace.samples.protection.seed import brokers_file, seed_protection
 from tailrace.samples.records.seed import seed_records
@@ -54,6 +56,17 @@ def sources_variables() -> dict[str, str]:
     return variables
 
 
+def prepare_sources() -> str:
+    """Create the samples of protection with the file of brokers that `sources_variables` gives the
+    other processes."""
+    given = settings.PROTECTION_BROKERS_FILE
+    settings.PROTECTION_BROKERS_FILE = given or str(brokers_file())
+    try:
+        return seed_protection()
+    finally:
+        settings.PROTECTION_BROKERS_FILE = given
+
+
 def runs_repository() -> bool:
     """Return whether the database is embedded, and no local source of records is configured."""
     return settings.EMBEDDED.postgres and not settings.RECORDS_LOCAL_SOURCES
@@ -69,13 +82,32 @@ def addresses() -> dict[str, str]:
     return {"Feed": feed} if runs_backend() else {}
 
 
+def sample_password() -> str | None:
+    """Return the password of the sample users; None if they cannot sign in, since the database may
+    be one that others use."""
+    if not settings.EMBEDDED.postgres:
+        return None
+    path = settings.VAR_DIR / "sample_password"
+    return private_files.read_or_create(path, secrets.token_urlsafe(9))
+
+
+def accounts() -> dict[str, str]:
+    """Return the sample users and their password, if they can sign in with it."""
+    from django.contrib.auth.models import User
+
+    password, user = sample_password(), User.objects.filter(username=LOGINS[0]).first()
+    if not runs_backend() or password is None or user is None or not user.check_password(password):
+        return {}
+    return {"Sample users": f"{', '.join(LOGINS)}, password {password}"}
+
+
 PROCESSES = [
     Process(
         "backend",
         "exec python -m tailrace.samples backend --port $SAMPLE_BACKEND_PORT",
         runs=runs_backend,
         port="SAMPLE_BACKEND_PORT",
-        prepare=seed_builds,
+        prepare=lambda: seed_builds(sample_password()),
         variables=backend_variables,
     ),
     Process("timeline", runs=lambda: settings.EMBEDDED.postgres, prepare=seed_timeline),
@@ -84,7 +116,7 @@ PROCESSES = [
         "exec python -m tailrace.samples sources --port $PROTECTION_SAMPLE_PORT",
         runs=runs_sources,
         port="PROTECTION_SAMPLE_PORT",
-        prepare=seed_protection,
+        prepare=prepare_sources,
         variables=sources_variables,
     ),
     Process(

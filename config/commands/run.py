@@ -1,31 +1,52 @@
+import logging
 import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from tailrace.config.devserver import processes
+from tailrace.config.devserver.terminal import Terminal
+from tailrace.config.startup import setup
 from tailrace.events.management.subcommands import call_subcommand
+
+LOG_FILE = settings.VAR_DIR / "output.log"
 
 
 class Command(BaseCommand):
     help = (
         "Set up and run the web server, a worker, beat, Flower and the processes of the apps, in"
-        " the foreground. Ctrl-C stops them all."
+        " the foreground. Ctrl-C stops them all. Their logs are in var/output.log."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--logs", action="store_true", help="print all lines of the processes, too"
+        )
+
+    def handle(self, *args: Any, logs: bool, **options: Any) -> None:
         """Run until Ctrl-C, with exit status 0, or until a process ends, with its status."""
         if message := processes.port_in_use():
             raise CommandError(message)
-        call_subcommand("setup", stdout=self.stdout)
+        if not logs:
+            logging.disable(logging.INFO)  # of this process
+        self.stdout.write("Setting up ...")
+        call_subcommand("setup", keep_password=True, stdout=self.stdout)
         call_subcommand("seed_demo", stdout=self.stdout)
-        for name, address in addresses().items():
-            self.stdout.write(f"{name:<14}{address}")
+        self.stdout.write(f"Starting. The logs are in {LOG_FILE}.")
         self.stdout.flush()
+        lines = [f"{name:<14}{text}" for name, text in (addresses() | accounts()).items()]
         connections.close_all()
-        sys.exit(processes.run_all())
+
+        def print_lines(answers: bool) -> None:
+            first = "Tailrace runs. Ctrl-C stops it."
+            slow = f"The web server has not answered yet: see {LOG_FILE}."
+            self.stdout.write("\n".join(["", first if answers else slow, "", *lines]))
+            self.stdout.flush()
+
+        url = f"http://127.0.0.1:{settings.WEB_PORT}/healthz/live"
+        sys.exit(processes.run_all(Terminal(LOG_FILE, url, print_lines, all_lines=logs)))
 
 
 def addresses() -> dict[str, str]:
@@ -44,3 +65,11 @@ def addresses() -> dict[str, str]:
         "API": f"{settings.PUBLIC_URL}/api/docs",
         "Mails": "sent by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
     } | processes.app_addresses()
+
+
+def accounts() -> dict[str, str]:
+    """Return the users to sign in as, with the passwords that are known."""
+    lines = {}
+    if (password := setup.kept_password()) is not None:
+        lines["Sign in"] = f"admin, password {password}"
+    return lines | processes.app_accounts()

@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from tailrace.config.startup import setup
 
@@ -13,10 +13,17 @@ class Command(BaseCommand):
         " once."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--keep-password",
+            action="store_true",
+            help="keep the admin's password in var/admin_password instead of printing it",
+        )
+
+    def handle(self, *args: Any, keep_password: bool, **options: Any) -> None:
         setup.make_folders()
         setup.flower_auth()
         call_command("migrate", interactive=False, verbosity=0)
-        password = setup.make_admin()
-        if password:
+        password = setup.make_admin(keep_password=keep_password)
+        if password and not keep_password:
             self.stdout.write(f"Admin user: admin, password: {password} (shown only now)")

@@ -20,6 +20,7 @@ from honcho import manager as honcho
 from honcho.environ import parse_procfile
 from honcho.process import Process as HonchoProcess
 
+from tailrace.config.devserver.terminal import Terminal
 from tailrace.environment.discovery import import_modules
 from tailrace.environment.folders import PACKAGE_DIR
 from tailrace.environment.processes import Process
@@ -49,10 +50,19 @@ def app_processes() -> list[Process]:
 
 def app_addresses() -> dict[str, str]:
     """Return where to look at what the samples and the apps show, by title."""
+    return _lines("addresses")
+
+
+def app_accounts() -> dict[str, str]:
+    """Return the users of the samples and the apps to sign in as, by title."""
+    return _lines("accounts")
+
+
+def _lines(function: str) -> dict[str, str]:
     lines: dict[str, str] = {}
     for module in [samples, *import_modules("processes")]:
-        if hasattr(module, "addresses"):
-            lines |= module.addresses()
+        if hasattr(module, function):
+            lines |= getattr(module, function)()
     return lines
 
 
@@ -96,10 +106,10 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def run_all() -> int:
+def run_all(terminal: Terminal) -> int:
     """Run the processes until one ends or a signal arrives; return the exit status."""
     honcho.KILL_WAIT = STOP_SECONDS
-    manager = honcho.Manager()
+    manager = honcho.Manager(terminal)
     manager._process_ctor = _Process
     variables = _variables()
     for name, command in commands().items():

@@ -11,13 +11,13 @@ PROJECT = "home:alice"
 
 
 @transaction.atomic
-def seed_builds() -> str:
+def seed_builds(password: str | None = None) -> str:
     """Create the users that the sample backend's metadata names, so that mails have recipients, and
     a feed. Return the feed's address if it is new.
 
-    The users cannot log in. Existing users do not change.
+    Without a password the users cannot sign in. Existing users do not change.
     """
-    users = {login: _user(login) for login in LOGINS}
+    users = {login: _user(login, password) for login in LOGINS}
     team, _ = Group.objects.get_or_create(name=TEAM)
     GroupAddress.objects.get_or_create(group=team, defaults={"email": f"{TEAM}@example.org"})
     users["carol"].groups.add(team)
@@ -29,6 +29,6 @@ def seed_builds() -> str:
     return f"Feed of alice: {address} (shown only once)"
 
 
-def _user(login: str) -> User:
+def _user(login: str, password: str | None) -> User:
     user = User.objects.filter(username=login).first()
-    return user or User.objects.create_user(login, f"{login}@example.org")
+    return user or User.objects.create_user(login, f"{login}@example.org", password)

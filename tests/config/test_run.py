@@ -61,7 +61,7 @@ def test_make_run_of_a_fresh_clone_shows_the_samples_and_takes_up_new_code(
     printed = check_start(platform)
     check_flower(platform)
     check_inspect(platform)
-    check_samples(platform, printed.split("Admin user: admin, password: ")[1].split()[0])
+    check_samples(platform, printed.split("Sign in       admin, password ")[1].split()[0])
     add_a_side_effect(platform)
     check_end(platform)
 
@@ -78,7 +78,9 @@ def check_start(platform: Platform) -> str:
     platform.until(lambda: platform.health()["workers"] == 1, EVENT_SECONDS, "no worker was seen")
     assert platform.health()["tick_age_s"] < 100
     printed = platform.log.read_text()
-    assert printed.count("Admin user: admin, password: ") == 1
+    assert "Tailrace runs." in printed
+    assert "[info" not in printed
+    assert "gunicorn" in (platform.var / "output.log").read_text()
     for word in (
         "Overview ",
         "Admin  ",
@@ -91,6 +93,8 @@ def check_start(platform: Platform) -> str:
         "Records ",
         "Subscriptions ",
         "API  ",
+        "Sign in ",
+        "Sample users ",
     ):
         assert printed.count(f"\n{word}") == 1
     return printed

@@ -13,7 +13,7 @@ from tailrace.domains.protection.models import (
     WatchlistItem,
 )
 from tailrace.jobs.models import Job
-from tailrace.samples.processes import sources_variables
+from tailrace.samples.processes import PROCESSES, sources_variables
 from tailrace.samples.protection.hibp import KEY
 from tailrace.samples.protection.leaks import WATCHED
 from tailrace.samples.protection.seed import (
@@ -88,6 +88,18 @@ def test_the_admin_gets_a_plan_once_and_the_samples_fill_each_page(
     assert "Ask the bank to replace the card" in browser.text("/protection/exposures")
     assert "Sample Shop" in browser.text("/protection/")
     assert "Brooklyn, block 12, lot 34" in browser.text("/protection/properties")
+
+
+def test_make_run_starts_removals_though_only_its_other_processes_have_the_file_of_brokers(
+    settings, tmp_path
+) -> None:
+    settings.VAR_DIR, settings.PROTECTION_BROKERS_FILE = tmp_path, ""
+    make_plans()
+    User.objects.create_superuser("admin")
+    [sources] = [process for process in PROCESSES if process.name == "sources"]
+    assert sources.prepare() == ""
+    assert RemovalRequest.objects.count() == len(BROKERS)
+    assert settings.PROTECTION_BROKERS_FILE == ""
 
 
 def _states() -> dict[str, str]:

@@ -1,14 +1,17 @@
 """From a build-service event to mails and feeds."""
 
 import pytest
+from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 
+from tailrace.config.devserver.embedded import Selection
 from tailrace.domains.builds.event_types.build import BuildFail
 from tailrace.domains.builds.event_types.comment import CommentForPackage
 from tailrace.domains.builds.event_types.request import RequestStatechange
 from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
 from tailrace.samples.builds.seed import seed_builds
+from tailrace.samples.processes import PROCESSES, accounts
 from tailrace.subscriptions.models import EventSubscription, Feed
 from tailrace.subscriptions.notifications.rendering.event_text import render_event
 
@@ -22,6 +25,23 @@ def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
     assert seed_builds() == ""
     assert Feed.objects.count() == 1
     assert not User.objects.get(username="alice").has_usable_password()
+
+
+def test_the_users_of_an_embedded_database_have_the_password_that_is_printed(
+    settings, tmp_path
+) -> None:
+    settings.VAR_DIR, settings.EMBEDDED = tmp_path, Selection(postgres=True, valkey=True)
+    [backend] = [process for process in PROCESSES if process.name == "backend"]
+    backend.prepare()
+    [line] = accounts().values()
+    names, _, password = line.partition(", password ")
+    for name in names.split(", "):
+        assert authenticate(username=name, password=password)
+    assert (tmp_path / "sample_password").stat().st_mode & 0o077 == 0
+    alice = User.objects.get(username="alice")
+    alice.set_password("other")
+    alice.save()
+    assert accounts() == {}, "a password that does not fit is not printed"
 
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
