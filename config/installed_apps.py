@@ -14,7 +14,7 @@ APPS = [
     "tailrace.domains.protection",
     "tailrace.domains.records",
 ]
-"""To add a domain, add a line here. Everything else is found in its folder: docs/imports.md."""
+"""To add a domain, add a line here. All else is found in its folder: docs/how-to/new-domain.md."""
 
 
 def template_libraries() -> dict[str, str]:

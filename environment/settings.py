@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Variable:
-    """One line of docs/configuration.md."""
+    """One line of docs/reference/settings.md."""
 
     name: str
     kind: str

@@ -20,7 +20,7 @@ class Rule(ABC):
     """Converts the text of a variable to a value. Other values must have the field's type."""
 
     kind: ClassVar[str]
-    """The description of the value in the table of docs/configuration.md."""
+    """The description of the value in the table of docs/reference/settings.md."""
 
     @abstractmethod
     def read(self, text: str) -> Any:

@@ -1,6 +1,6 @@
 """The bodies of requests that the platform accepts: how large, from whom, how fast and how many at
 once. The web server (`tailrace.config.servers.worker`) and the apps keep to these limits, and
-docs/security.md lists them.
+docs/reference/platform/accounts.md lists them.
 
 - up to SMALL: anybody, at every address; such a body stays in memory;
 - up to LARGE: signed-in users, as many bytes as the address allows;

@@ -83,7 +83,7 @@ class LoginFailed(_FrequentEvent):
     name = "security.login_failed"
 
     class Payload(SecurityEvent.Payload):
-        """Not every failed attempt is recorded: see docs/security.md."""
+        """Not every failed attempt is recorded: see docs/reference/platform/accounts.md."""
 
         failures: int = 0
         """Failures in a row, for this login and IP address."""

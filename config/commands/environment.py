@@ -6,7 +6,7 @@ from tailrace.config.settings import env
 
 
 def table() -> str:
-    """Return the variables as a Markdown table, app by app, as in docs/configuration.md."""
+    """Return the variables as a Markdown table, app by app, as in docs/reference/settings.md."""
     lines = ["| variable | value | default | meaning |", "| --- | --- | --- | --- |"]
     for variable in env.variables:
         default = f"`{variable.default}`" if variable.default else ""

@@ -44,7 +44,7 @@ class {cls}(Handler):
 
     def handle(self, job):
         """Write the side effect here. `job.event.payload` is the payload of {event}. A job may run
-        twice: see docs/handlers.md."""
+        twice: see docs/reference/handlers.md."""
 '''
 _TEST = '''"""{name} runs for each {on}."""
 
@@ -117,7 +117,7 @@ def _event(app: AppConfig, on: str) -> _Event:
     if module.startswith(DOMAINS) and not module.startswith(f"{app.name}."):
         raise ScaffoldError(
             f"{on!r} is declared in {module}, which {app.name} may not import: domains never import"
-            " each other (docs/imports.md)"
+            " each other (docs/how-to/new-domain.md)"
         )
     return _Event(event_type.__qualname__, module, _sample(event_type.Payload), False)
 

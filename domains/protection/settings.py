@@ -101,7 +101,8 @@ class ProtectionSettings(AppSettings):
     )
     """URL of the API of leaked passwords, which is used when somebody checks a password"""
     PROTECTION_BROKERS_FILE: str = ""
-    """YAML file of the data brokers, see docs/domains/protection.md; empty: there are none"""
+    """YAML file of the data brokers, see docs/reference/platform/protection.md; empty: there are
+    none"""
     PROTECTION_LOCAL_BROKERS: bool = False
     """allow brokers at addresses that are not public, for tests and demos"""
 
@@ -115,8 +116,8 @@ class VoicesSettings(AppSettings):
     prefixes = ("PROTECTION_VOICE_", "PROTECTION_MAX_RECORDINGS_")
 
     PROTECTION_VOICE_MODEL: str = ""
-    """ONNX file of a speaker-embedding model, see docs/domains/protection.md; empty: voices are
-    compared only by their spectra"""
+    """ONNX file of a speaker-embedding model, see docs/reference/platform/protection.md; empty:
+    voices are compared only by their spectra"""
     PROTECTION_VOICE_THRESHOLD: float = Field(0.5, ge=0, lt=1)
     """minimum cosine similarity for a match, with a model"""
     PROTECTION_VOICE_SECONDS: int = Field(20, ge=1, le=600)

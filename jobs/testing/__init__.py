@@ -1,4 +1,4 @@
-"""Helpers to test events and their jobs: see docs/testing.md. Not for production code."""
+"""Helpers to test events and their jobs: see docs/how-to/testing.md. Not for production code."""
 
 from tailrace.jobs.testing.clock import Clock
 from tailrace.jobs.testing.owed import assert_not_owed, assert_owed

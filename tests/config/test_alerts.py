@@ -77,7 +77,7 @@ def test_each_metric_of_dashboard_alerts_and_docs_is_shown(settings) -> None:
         for name in METRIC.findall(text)
     }
     assert used - shown == set()
-    table = (ROOT / "docs" / "operations.md").read_text()
+    table = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     named = set(re.findall(r"`(tailrace_\w+)`", table))
     tables = re.compile(r"tailrace_jobs_(job|live|pulse|done_\d+)")
     assert {name for name in named if not tables.fullmatch(name)} == shown

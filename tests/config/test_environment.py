@@ -189,7 +189,7 @@ def test_importing_the_settings_starts_and_writes_nothing(tmp_path: Path) -> Non
 
 
 def test_the_docs_hold_the_table_of_variables() -> None:
-    written = (ROOT / "docs" / "configuration.md").read_text()
+    written = (ROOT / "docs" / "reference" / "settings.md").read_text()
     done = run("manage.py", "environment", TAILRACE_VAR="", DATABASE_URL="", BROKER_URL="")
     assert done.stdout in written
     assert table().count("\n") == done.stdout.strip().count("\n")

@@ -57,7 +57,7 @@ def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[st
     assert "WEATHER_FROST: no such setting; did you mean 'WEATHER_FROST_DEGREES'?" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "setting": -2,
-        "row of docs/configuration.md": True,
+        "row of docs/reference/settings.md": True,
         "unknown variable": ["WEATHER_FROST"],
         "event type": True,
         "jobs": ["weather.warn_of_frost"],

@@ -166,8 +166,9 @@ def check_samples(platform: Platform, password: str) -> None:
 
 
 def walk_to_a_report(platform: Platform) -> None:
-    """The commands of the README end with a PDF."""
-    section = (ROOT / "README.md").read_text().split("### From a plan to a report")[1]
+    """The commands of docs/how-to/platform.md end with a PDF."""
+    page = ROOT / "docs" / "how-to" / "platform.md"
+    section = page.read_text().split("## From a plan to a report")[1]
     commands = section.split("```sh\n")[1].split("```")[0].splitlines()
     assert len(commands) == 5
     script = "\n".join(commands).replace(":8000/", f":{platform.web}/")
@@ -178,9 +179,8 @@ def walk_to_a_report(platform: Platform) -> None:
 
 
 def add_a_side_effect(platform: Platform) -> None:
-    """The README's section of that name, followed to the letter beside `make run`."""
-    section = (ROOT / "README.md").read_text().split("## Adding a side effect")[1]
-    section = section.split("\n## ")[0]
+    """docs/how-to/new-handler.md, followed to the letter beside `make run`."""
+    section = (ROOT / "docs" / "how-to" / "new-handler.md").read_text()
     new_files, test, publish = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     shell(platform, new_files)
     for name, code in re.findall(
@@ -223,7 +223,7 @@ def _newcomer(platform: Platform) -> dict[str, str]:
 
 
 def shell(platform: Platform, commands: str) -> str:
-    """Run lines of the README in the clone; return what they printed."""
+    """Run lines of a page in the clone; return what they printed."""
     done = subprocess.run(
         [
             "bash",

@@ -190,8 +190,9 @@ def test_an_unknown_error_reporter_is_named(settings) -> None:
     assert "tailrace.jobs.runtime.report.to_nowhere" in error.msg
 
 
-def test_the_page_imports_each_name_of_handlers_that_it_uses() -> None:
-    text = (ROOT / "docs" / "handlers.md").read_text()
+def test_the_pages_import_each_name_of_handlers_that_they_use() -> None:
+    names = "reference/handlers", "how-to/enqueue", "how-to/schedules", "how-to/destinations"
+    text = "\n".join((ROOT / f"docs/{name}.md").read_text() for name in names)
     imports = re.findall(r"^from (tailrace\.jobs\.[\w.]+) import \(?([\w, \n]+?)\)?$", text, re.M)
     imported = {name.strip() for _module, names in imports for name in names.split(",")} - {""}
     for module, names in imports:

@@ -1,4 +1,4 @@
-"""docs/how-it-works.md: a job passes through the files that it names, and through few others."""
+"""docs/explanation/how-it-works.md: a job passes through the files that it names, and few more."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from tests.kit import PATIENCE, ROOT
 MOST_MODULES, MOST_LINES = 25, 3200
 TRIES = 3
 """Traces: where the machine is busy, a job is renewed or given back, which are modules more."""
-PAGE = ROOT / "docs" / "how-it-works.md"
+PAGE = ROOT / "docs" / "explanation" / "how-it-works.md"
 BRANCHES = "## Where the way branches"
 
 
 def linked_files(text: str) -> list[str]:
-    return re.findall(r"\]\(\.\./([\w/.]+)\)", text)
+    return re.findall(r"\]\(\.\./\.\./([\w/.]+)\)", text)
 
 
 def traced(env: dict[str, str]) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""Run the examples of docs/api.md with curl against a server."""
+"""Run the examples of docs/reference/api.md with curl against a server."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from tests.subscriptions.sample_domain import person
 from tests.web.jobs.requesting import OPERATOR
 from tests.web.program import program
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 EXAMPLES = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 FOLLOWING = "/api/events?types="
 """In the example that reads the events of earlier examples. They appear when older transactions of

@@ -79,7 +79,7 @@ class Site(NinjaAPI):
 api = Site(
     title="Tailrace",
     version="1.0.0",
-    description="Subscriptions, notifications, events and jobs. See docs/api.md.",
+    description="Subscriptions, notifications, events and jobs. See docs/reference/api.md.",
     servers=[{"url": settings.PUBLIC_URL, "description": "this server"}],
     urls_namespace="api",
     docs_url=None,  # tailrace.web.api.docs

@@ -78,7 +78,7 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return [
             Error(
                 f"PROTECTION_BROKERS_FILE: {problem}",
-                hint="docs/domains/protection.md describes the keys of an entry",
+                hint="docs/reference/platform/protection.md describes the keys of an entry",
                 id="tailrace_protection.E001",
             )
             for problem in error.problems

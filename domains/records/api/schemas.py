@@ -19,7 +19,7 @@ Address = Annotated[
 ]
 Settings = Annotated[
     dict[str, Any],
-    Field(max_length=50, description="settings of the format: docs/domains/harvesting.md"),
+    Field(max_length=50, description="settings of the format: docs/how-to/harvest-records.md"),
 ]
 Cron = Annotated[
     str,

@@ -25,7 +25,8 @@ def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         read_folder(Path(location))
     except (ModelUnusable, OSError) as error:
         hint = (
-            "docs/domains/records.md describes a model's folder; to use no model, set hashing:256"
+            "docs/reference/platform/records.md describes a model's folder; to use no model, set"
+            " hashing:256"
         )
         return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
     if packages := [name for name in PACKAGES if find_spec(name) is None]:

@@ -1,1 +1,1 @@
-"""Celery tasks that run as jobs: see docs/celery.md. Their class is `tailrace.celery.Task`."""
+"""Celery tasks that run as jobs, by the class `tailrace.celery.Task`: see docs/how-to/celery.md."""

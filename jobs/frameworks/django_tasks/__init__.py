@@ -1,1 +1,1 @@
-"""A backend of Django's task framework: see docs/django-tasks.md."""
+"""A backend of Django's task framework: see docs/how-to/django-tasks.md."""

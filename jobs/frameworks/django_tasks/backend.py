@@ -31,7 +31,7 @@ class Backend(BaseTaskBackend):
     """Runs tasks as jobs: each task function has a queue of its own, with its path as the name.
 
     OPTIONS has the defaults of all tasks, such as `max_attempts`, and in `tasks` the options of
-    single tasks by path: see docs/django-tasks.md.
+    single tasks by path: see docs/how-to/django-tasks.md.
     """
 
     supports_defer = True

@@ -37,7 +37,7 @@ def _settings() -> Iterator[CheckMessage]:
     known = project_settings()
     for problem in known.problems:
         yield _error(
-            "E021", f"TAILRACE: {problem}", "its default is used; see docs/your-project.md"
+            "E021", f"TAILRACE: {problem}", "its default is used; see docs/how-to/your-project.md"
         )
     for name in given:
         if name not in (*known.names, "DATABASE"):

@@ -5,5 +5,5 @@ from tests.kit import ROOT
 
 
 def test_each_reason_is_documented() -> None:
-    page = (ROOT / "docs" / "django-tasks.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "compatibility.md").read_text()
     assert [reason for reason in set(NOT_APPLICABLE.values()) if f"| {reason} |" not in page] == []

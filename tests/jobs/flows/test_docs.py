@@ -1,4 +1,4 @@
-"""The recipes of docs/flows.md: the code blocks of the page are run as they are written there."""
+"""The recipes of docs/how-to/flows.md: the code blocks are run as they are written there."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from tests.kit import ROOT
 
 pytestmark = pytest.mark.django_db
 
-PAGE = ROOT / "docs/flows.md"
+PAGE = ROOT / "docs/how-to/flows.md"
 HEADING = re.compile(r"^### (\d)\. ", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

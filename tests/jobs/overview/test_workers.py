@@ -113,6 +113,6 @@ def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
         for path in texts
         for command in re.findall(r"celery -A tailrace.config worker[^`<\n]*", path.read_text())
     ]
-    assert {name for name, _command in commands} >= {"README.md", "Procfile"}
+    assert {name for name, _command in commands} >= {"deploy.md", "Procfile"}
     commands.append(("cause.py", worker_command()))
     assert [each for each in commands if not re.search(r" -n \S+@%h", each[1])] == []

@@ -1,4 +1,4 @@
-"""The shop of docs/testing.md: what its examples test."""
+"""The shop of docs/how-to/testing.md: what its examples test."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md: each code block there stands in this file."""
+"""The examples of docs/how-to/testing.md: each code block there stands in this file."""
 
 import re
 import textwrap
@@ -73,7 +73,7 @@ def blocks(path: Path) -> list[str]:
 
 def test_each_example_of_the_docs_is_run() -> None:
     here = Path(__file__).read_text()
-    examples = blocks(ROOT / "docs" / "testing.md")
+    examples = blocks(ROOT / "docs" / "how-to" / "testing.md")
     assert len(examples) >= 4
     for example in examples:
         imports = {line for line in example.splitlines() if line.startswith(("import", "from"))}

@@ -12,7 +12,7 @@ from tailrace.domains.timeline.imports.files.parsing.file_errors import LimitExc
 from tailrace.domains.timeline.imports.files.parsing.held_lists import MOST_VALUES
 from tests.timeline.formats.reading import read
 
-DOCS = Path(__file__).parents[3] / "docs" / "domains" / "timeline.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "platform" / "timeline.md"
 COUNT = 5000
 LIMIT = 100_000
 TIMES = [1_735_689_600_000 + n * 1000 for n in range(COUNT)]

@@ -34,5 +34,5 @@ class EmbeddingsSettings(AppSettings):
     prefixes = ("RECORDS_MODEL",)
 
     RECORDS_MODEL: Annotated[str, Model()] = "hashing:256"
-    """embedding model for search by meaning, see docs/domains/records.md; after a change, keep the
-    folder of the former model until all records are indexed by the new one"""
+    """embedding model for search by meaning, see docs/reference/platform/records.md; after a
+    change, keep the folder of the former model until all records are indexed by the new one"""

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         call_command("check")
         parts = {
             "setting": settings.WEATHER_FROST_DEGREES,
-            "row of docs/configuration.md": "`WEATHER_FROST_DEGREES`" in table(),
+            "row of docs/reference/settings.md": "`WEATHER_FROST_DEGREES`" in table(),
             "unknown variable": env.unknown(),
             "event type": find_type("weather.measured") is not None,
             "jobs": jobs_of_an_event(),

@@ -72,5 +72,5 @@ CELERY_TASK_SOFT_TIME_LIMIT = 20
 CELERY_TASK_DEFAULT_RATE_LIMIT = "600/m"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 4
 
-# What docs/your-project.md says: nothing else.
+# What docs/how-to/your-project.md says: nothing else.
 INSTALLED_APPS += ["django.contrib.postgres", "tailrace.events", "tailrace.jobs"]
