@@ -14,7 +14,9 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"Tailrace {version}"
 html_static_path = ["static"]
+html_css_files = ["tables.css"]
 html_copy_source = False
+html_show_copyright = False
 html_sidebars = {
     "**": [
         "sidebar/brand.html",

@@ -42,26 +42,31 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
-def _options(parser: ArgumentParser, before: str = "") -> Iterator[str]:
-    """Yield a row for each option, except those of every command."""
-    for action in parser._actions:
-        if isinstance(action, _SubParsersAction):
-            helps = {each.dest: each.help for each in action._choices_actions}
-            for name, subparser in action.choices.items():
-                yield f"| `{name}` | {helps.get(name) or ''} |"
-                yield from _options(subparser, f"{name} ")
-        elif action.dest not in OF_DJANGO:
-            yield _row(action, before)
+def _options(parser: ArgumentParser) -> Iterator[str]:
+    """Yield a row for each option, except those of every command. An option of several subcommands
+    has one row, which names them."""
+    actions = [each for each in parser._actions if each.dest not in OF_DJANGO]
+    having: dict[str, list[str]] = {}
+    for action in actions:
+        if not isinstance(action, _SubParsersAction):
+            yield _row(action)
+            continue
+        for each in action._choices_actions:
+            yield f"| `{each.dest}` | {each.help or ''} |"
+            for row in _options(action.choices[each.dest]):
+                having.setdefault(row, []).append(f"`{each.dest}`")
+    for row, names in having.items():
+        yield row.replace("| `", f"| {', '.join(names)}: `", 1)
 
 
-def _row(action: Action, before: str) -> str:
+def _row(action: Action) -> str:
     value = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if action.choices and len(action.choices) < 5:
         value = " or ".join(map(str, action.choices))
     if action.option_strings:
         value = action.option_strings[-1] + ("" if action.nargs == 0 else f" {value}")
     text = " ".join((action.help or "").split()) % {"default": action.default}
-    return f"| `{before}{value}` | {text} |".replace("  ", " ")
+    return f"| `{value}` | {text} |".replace("  ", " ")
 
 
 def operations() -> str:

@@ -15,7 +15,7 @@ from tailrace.jobs.handler import Backoff, Handler
 from tests.kit import PATIENCE, ROOT
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *DOCS]
+PAGES = [*(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")), *DOCS]
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 CODE = ("config", "domains", "environment", "events", "jobs", "net", "db", "web", "samples",
