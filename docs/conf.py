@@ -17,6 +17,7 @@ html_static_path = ["static"]
 html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_copyright = False
+html_use_index = False
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
