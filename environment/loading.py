@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from django.core.checks import CheckMessage, Error, Info, Warning
 
-from tailrace.environment.settings import ANY_NAME, AppSettings, Problem, Variable
+from tailrace.environment.settings import ANY_NAME, AppSettings, Problem
 
 T = TypeVar("T", bound=AppSettings)
 
@@ -43,10 +43,6 @@ class Environment:
     def values(self) -> dict[str, Any]:
         """Every setting by its Django name."""
         return {name: value for settings in self.settings.values() for name, value in settings}
-
-    @cached_property
-    def variables(self) -> list[Variable]:
-        return [variable for cls in self.settings for variable in cls.variables()]
 
     @cached_property
     def names(self) -> list[str]:
