@@ -40,9 +40,11 @@ class Queues(Panel):
         states = queue_states(queues)
         rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
         rows.sort(key=lambda row: (-row["work"], row["queue"].name))
+        shown = 0
         for number, row in enumerate(rows):
-            limit = MAX_ROWS if row["is_active"] else BUSIEST
-            row["is_shown"] = number < limit and (row["is_active"] or row["work"] > 0)
+            is_busy = number < BUSIEST and row["work"] > 0
+            row["is_shown"] = shown < MAX_ROWS and (row["is_active"] or is_busy)
+            shown += row["is_shown"]
         return {
             "rows": [row for row in rows if row["is_shown"]],
             "quiet": [row for row in rows if not row["is_shown"]],
