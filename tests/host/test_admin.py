@@ -111,7 +111,7 @@ def test_djangos_own_admin_has_every_page_with_our_styles(
         if name.startswith("/admin/tailrace") and "history" not in name and "add" not in name:
             assert_loads(page[2], *ours)
     assert_loads(pages["/admin/"][2])
-    assert '<span class="tr-state tr-running">running</span>' in pages[JOBS][2]
+    assert '<span class="tr-state tr-running">running</span>' in pages[JOBS + "?state=running"][2]
     assert '<td class="field-enabled">' in pages["/admin/tailrace_jobs/schedule/"][2]
     assert "Change failure" in "".join(pages_of(pages, "failuregroup"))
 

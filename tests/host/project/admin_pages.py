@@ -178,7 +178,8 @@ def pages(client):
         yield get(f"/admin/tailrace_events/event/{event.pk}/change/")
     yield get(f"/admin/tailrace_jobs/flow/{shown['Flow'][0]}/replay/")
     yield get("/admin/tailrace_jobs/job/?q=jobs.remind+state:failed")
-    yield get("/admin/tailrace_jobs/job/?state=running&lane=none")
+    for query in ("state=running", "state=running&lane=none"):
+        yield get(f"/admin/tailrace_jobs/job/?{query}")
     yield get("/admin/tailrace_jobs/schedule/add/")
     yield get("/admin/tailrace_jobs/schedule/add/", name="", cron="now")
     yield get("/admin/tailrace_jobs/queue/jobs.remind/run/")
