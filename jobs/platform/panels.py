@@ -17,7 +17,7 @@ MAX_LATEST = 8
 MAX_FLAGGED = 5
 BUSIEST = 12
 """The number of busy queues that are shown even if they are idle now."""
-MAX_ROWS = 30
+MAX_ROWS = 25
 """The number of busy queues that are shown with all their numbers; the others are a short list."""
 MAX_KINDS = 6
 NEWEST_KINDS = 100
