@@ -35,7 +35,7 @@ def test_a_request_waits_for_a_lock_for_a_bounded_time(tmp_path: Path) -> None:
             cursor.execute("LOCK TABLE tailrace_subscriptions_inboxitem")
             page, problem = both()
         assert (page.status_code, page.headers["Retry-After"]) == (503, "2")
-        assert "wait a few seconds and try again" in page.text
+        assert "Wait a few seconds, then go back and try again" in page.text
         assert (problem.status_code, problem.headers["Retry-After"]) == (503, "5")
         assert "waited too long for a lock" in problem.json()["detail"]
         assert [answer.status_code for answer in both()] == [200, 200]

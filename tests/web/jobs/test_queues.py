@@ -10,6 +10,7 @@ from tailrace.db import clock
 from tailrace.jobs.engine.maintenance import sync_declared
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.platform.inspection.queue_states import MEANINGS
+from tailrace.jobs.platform.pages.panel import Shared
 from tailrace.jobs.platform.panels import Queues
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import operator
@@ -49,7 +50,9 @@ def test_a_queue_has_its_counts_and_the_word_of_the_overview() -> None:
     }
     assert str(row["oldest_due"]).endswith("Z")
     Queue.objects.filter(name=Requested.name).update(paused_at=now)
-    context = Queues().context()
+    panel = Queues()
+    panel.shared = Shared()
+    context = panel.context()
     words = {each["queue"].name: each["state"] for each in context["rows"] + context["quiet"]}
     rows = ann.get("/queues").json()
     assert {each["name"]: each["state"] for each in rows} == words
