@@ -111,7 +111,9 @@ def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
     commands = [
         (path.name, command)
         for path in texts
-        for command in re.findall(r"celery (?:-q )?-A tailrace.config worker[^`<\n]*", path.read_text())
+        for command in re.findall(
+            r"celery (?:-q )?-A tailrace.config worker[^`<\n]*", path.read_text()
+        )
     ]
     assert {name for name, _command in commands} >= {"deploy.md", "Procfile"}
     commands.append(("cause.py", worker_command()))
