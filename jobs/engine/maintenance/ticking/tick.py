@@ -1,4 +1,4 @@
-"""Each second: rescue jobs, run schedules, end pauses, wake queues with due jobs. Idle: four
+"""Each second: rescue jobs, run schedules, end pauses and wake queues with due jobs. Idle: three
 statements."""
 
 import time
@@ -10,9 +10,10 @@ from django.db import InterfaceError, OperationalError
 
 from tailrace.db import clock, connections
 from tailrace.db.query import query
+from tailrace.db.sql.plans import probe
 from tailrace.jobs.engine.claiming import bookmarks
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
-from tailrace.jobs.engine.maintenance.ticking import pauses, rescue, schedules
+from tailrace.jobs.engine.maintenance.ticking import rescue, schedules
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.engine.waking.activity import SLICE, newest, same
 
@@ -42,6 +43,8 @@ SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.n
 WHERE q.retired_at IS NULL AND q.paused_at IS NULL AND {_NO_MESSAGE} AND {_DUE}
 """
 
+# A pause whose time is over ends in the same statement, and the next tick wakes its queue.
+#
 # The flag need not survive a crash. Rows that another transaction has locked are not marked.
 _WAKE_DUE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
@@ -55,8 +58,18 @@ marked AS (
   UPDATE tailrace_jobs_queueactivity a SET awake = true, awake_at = {clock.NOW}, slice = {SLICE},
     resends = CASE WHEN a.awake THEN least(a.resends + 1, 5) ELSE 0 END
   FROM free WHERE {same("a", "free")} RETURNING a.name
+),
+over AS (
+  SELECT name FROM tailrace_jobs_queue WHERE paused_until <= {clock.NOW}
+  ORDER BY name FOR NO KEY UPDATE SKIP LOCKED
+),
+resumed AS (
+  UPDATE tailrace_jobs_queue q
+  SET paused_at = NULL, paused_by = '', paused_reason = '', paused_until = NULL
+  FROM over WHERE {probe("q.name", "over.name")} RETURNING q.name
 )
 SELECT asleep.name, marked.name IS NOT NULL FROM asleep LEFT JOIN marked USING (name)
+UNION ALL SELECT name, NULL FROM resumed
 """
 
 bookmark = bookmarks.Bookmark()
@@ -74,7 +87,6 @@ def tick() -> int:
     errors: list[Exception] = []
     _step(rescue.rescue, errors)
     _step(schedules.work_off, errors)
-    _step(pauses.end_pauses, errors)
     woken = len(_step(wake_due, errors) or ())
     if errors:
         raise errors[0]
@@ -94,7 +106,8 @@ def _step(work: Callable[[], Any], errors: list[Exception]) -> Any:
 
 def wake_due() -> list[str]:
     """Send a wake-up for each queue with due jobs whose last message was lost, or that has none;
-    return the names of these queues. Queues whose rows are locked get one, too.
+    return the names of these queues. Queues whose rows are locked get one, too. Also end the pauses
+    whose time is over.
 
     Messages are sent after the commit, so that no row is locked while the broker is slow.
     """
@@ -107,7 +120,9 @@ def wake_due() -> list[str]:
     if full:
         bookmark.claimed(began - RECENT_SECONDS)
     names = [name for name, marked in rows if marked]
-    if locked := {name for name, marked in rows if not marked}:
+    if resumed := [name for name, marked in rows if marked is None]:
+        log.info("queues.pause_ended", queues=resumed)
+    if locked := {name for name, marked in rows if marked is False}:
         time.sleep(sum(wake.LOCKED_PAUSES))  # a waker or a drain is done by then
         names += wake.unmarked(name for name, _slice in query(_ASLEEP, age=age) if name in locked)
     connections.on_commit(wake.deliver, names)
