@@ -112,6 +112,23 @@ def test_the_page_of_a_queue_moves_and_changes_it_in_place(
     expect(page.get_by_role("img", name="Per minute, the last 7 days")).to_be_visible()
 
 
+def test_a_list_of_jobs_fits_with_its_last_column(
+    staff: Callable[..., User], visit: Callable[..., Page]
+) -> None:
+    operators.register_handlers()
+    query("SELECT setval('tailrace_jobs_job_id_seq', 12345678)")
+    for state in ("failed", "pending"):
+        operators.job(state, routing_key=state * 9, error="it is not known " * 20)
+    ada = staff("ada", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
+    page = visit(ada, "/admin/tailrace_jobs/job/", width=1240)
+    list_of_jobs = page.locator("#result_list")
+    assert "it is not known" in list_of_jobs.inner_text()
+    wrapper = list_of_jobs.locator("xpath=..")
+    assert wrapper.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
+    right = list_of_jobs.evaluate("(it) => it.getBoundingClientRect().right")
+    assert right <= 1240
+
+
 def test_on_a_phone_the_running_jobs_fit_and_a_list_of_queues_begins_with_what_is_due(
     staff: Callable[..., User], visit: Callable[..., Page]
 ) -> None:
