@@ -17,7 +17,7 @@ WORKERS ?= 6
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements docs reference chaos races planted-bugs fairness siege django-tasks-suite celery-suite bench bench-against trace-job clean
+.PHONY: help run setup test test-fast test-long test-services core-versions release-tests compiled-tests lint style types migrations format requirements docs pictures reference chaos races planted-bugs fairness siege django-tasks-suite celery-suite bench bench-against trace-job clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -83,6 +83,9 @@ requirements: $(DEV) ## pin what pyproject.toml declares in requirements.txt and
 
 docs: $(DEV) ## build the documentation as a site, var/docs/index.html; it needs no network
 	$(BIN)/python scripts/build_docs.py
+
+pictures: $(DEV) ## take the pictures of README.md from the demo; two minutes, needs Chromium
+	$(BIN)/python scripts/make_pictures.py
 
 reference: $(DEV) ## write the parts of docs/reference that are made from the code
 	$(BIN)/python scripts/write_reference.py

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts import make_pictures
 from tailrace.jobs.handler import Backoff, Handler
 from tests.kit import PATIENCE, ROOT
 
@@ -116,3 +117,8 @@ def test_what_is_made_from_the_code_is_current() -> None:
         capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_pictures_are_of_the_pages_of_today() -> None:
+    taken = make_pictures.MARK.read_text().strip()
+    assert taken == make_pictures.fingerprint(), "run `make pictures`: the overview has changed"
