@@ -49,7 +49,7 @@ def take() -> None:
 
 
 def add_figures() -> None:
-    """Add figures of all queues for the minutes of the last hour that have none."""
+    """Replace the figures of all queues for the minutes of the hour before the demo began."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
@@ -60,7 +60,7 @@ def add_figures() -> None:
     chance = random.Random(7)  # noqa: S311 - figures of a picture
     now = clock.now().replace(second=0, microsecond=0)
     rows = []
-    for minute in range(2, 62):
+    for minute in range(3, 62):
         jobs = chance.randint(90, 150) + (120 if 20 < minute < 28 else 0)
         rows.append(
             QueuePeriod(
@@ -71,7 +71,9 @@ def add_figures() -> None:
                 run={"14": jobs * 9 // 10, "21": jobs // 10},
             )
         )  # fmt: skip
-    QueuePeriod.objects.bulk_create(rows, ignore_conflicts=True)
+    empty = QueuePeriod.objects.filter(queue=ALL_QUEUES, seconds=MINUTE)
+    empty.filter(at__in=[row.at for row in rows]).delete()
+    QueuePeriod.objects.bulk_create(rows)
 
 
 def take_board(address: str, password: str) -> None:
