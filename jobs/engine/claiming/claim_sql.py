@@ -31,6 +31,13 @@ _THIS_LANE = f"handler = %(handler)s AND lane BETWEEN lanes.lane AND lanes.lane 
 LANE_BUSY = f"state = 'running' AND {_THIS_LANE} ORDER BY lane LIMIT 1"
 LANE_HEAD = f"{PENDING} AND {_THIS_LANE} ORDER BY lane, id LIMIT 1"
 """The head of an ordered lane: its oldest pending job, due or not."""
+# Each priority is counted separately, along the index of the due jobs.
+DUE_JOBS = f"""(SELECT count(*) FROM (
+  SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+      AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
+  LIMIT %(cap)s) capped)"""
+"""The number of due jobs of the queue `q`, up to %(cap)s."""
 TOKENS = tokens_at(
     clock.NOW, tokens="tokens", filled_at="tokens_at", capacity="greatest(%(rate)s, 1)"
 )

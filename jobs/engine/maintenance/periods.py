@@ -15,7 +15,7 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.engine_database import home
 from tailrace.db.query import execute, query
-from tailrace.jobs.engine.claiming.due_jobs import DUE_JOBS
+from tailrace.jobs.engine.claiming.claim_sql import DUE_JOBS
 from tailrace.jobs.models.queue_period import ALL_QUEUES, HOUR, MINUTE, TEN_MINUTES, class_of
 
 LAG = 20

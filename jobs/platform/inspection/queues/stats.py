@@ -7,7 +7,6 @@ from typing import Any
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
-from tailrace.jobs.engine.claiming.due_jobs import DUE_JOBS
 from tailrace.jobs.engine.waking.activity import newest
 
 EXACT_BELOW = 50_000
@@ -52,8 +51,6 @@ def _capped(where: str) -> str:
     return f"(SELECT count(*) FROM ({rows}) capped)"
 
 
-DUE = DUE_JOBS
-"""SQL: the number of due jobs of the queue `q`, up to %(cap)s."""
 OLDEST_DUE = f"""(SELECT min(first.due_at) AS oldest
   FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'

@@ -5,10 +5,10 @@ from django.db import transaction
 
 from tailrace.db.engine_database import home
 from tailrace.db.query import query
+from tailrace.jobs.engine.claiming.claim_sql import DUE_JOBS
 from tailrace.jobs.models import Queue
 from tailrace.jobs.operations.pause import resume
 from tailrace.jobs.platform.inspection.display.formatting import count, when
-from tailrace.jobs.platform.inspection.queues.stats import DUE
 from tailrace.jobs.platform.inspection.verdict.cause import Button, Cause, Check, Facts, admin_link
 from tailrace.jobs.runtime import audit
 
@@ -17,7 +17,7 @@ MAX_QUEUES = 20
 
 _PAUSED = f"""
 SELECT name, paused_by, paused_at, paused_reason, paused_until, due FROM (
-  SELECT q.name, q.paused_by, q.paused_at, q.paused_reason, q.paused_until, {DUE} AS due
+  SELECT q.name, q.paused_by, q.paused_at, q.paused_reason, q.paused_until, {DUE_JOBS} AS due
   FROM tailrace_jobs_queue q WHERE q.paused_at IS NOT NULL
 ) paused WHERE due > 0 ORDER BY due DESC, name LIMIT {MAX_QUEUES}
 """

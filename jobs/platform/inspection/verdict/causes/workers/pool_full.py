@@ -2,9 +2,10 @@ from collections import Counter
 
 from tailrace.db import clock
 from tailrace.db.query import query
+from tailrace.jobs.engine.claiming.claim_sql import DUE_JOBS
 from tailrace.jobs.platform.inspection.display.formatting import count, duration, when
 from tailrace.jobs.platform.inspection.queues.pools import BUSY_SECONDS, RunningJob, WorkerPool
-from tailrace.jobs.platform.inspection.queues.stats import DUE, OLDEST_DUE
+from tailrace.jobs.platform.inspection.queues.stats import OLDEST_DUE
 from tailrace.jobs.platform.inspection.verdict.cause import (
     Cause,
     Check,
@@ -19,7 +20,7 @@ MAX_NAMED = 3
 # Queues that could start a job if a process were free; `unserved` checks the other queues.
 _WAITING = f"""
 SELECT name, due, oldest FROM (
-  SELECT q.name, {DUE} AS due,
+  SELECT q.name, {DUE_JOBS} AS due,
     extract(epoch FROM {clock.NOW} - {OLDEST_DUE})::float8 AS oldest
   FROM tailrace_jobs_queue q WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL
     AND (q.max_running IS NULL OR q.max_running > (
