@@ -95,8 +95,9 @@ def accounts() -> dict[str, str]:
     """Return the sample users and their password, if they can sign in with it."""
     from django.contrib.auth.models import User
 
-    password, user = sample_password(), User.objects.filter(username=LOGINS[0]).first()
-    if not runs_backend() or password is None or user is None or not user.check_password(password):
+    password = sample_password() if runs_backend() else None
+    user = User.objects.filter(username=LOGINS[0]).first()
+    if password is None or user is None or not user.check_password(password):
         return {}
     return {"Sample users": f"{', '.join(LOGINS)}, password {password}"}
 

@@ -37,13 +37,13 @@ def build(folder: Path) -> Path:
 
 def versions(folder: Path) -> list[str]:
     """Return the versions that have been built, the newest first."""
-    found: dict[str, Version] = {}
+    by_name: dict[str, Version] = {}
     for page in folder.glob("*/index.html"):
         try:
-            found[page.parent.name] = Version(page.parent.name)
+            by_name[page.parent.name] = Version(page.parent.name)
         except InvalidVersion:
             continue
-    return sorted(found, key=lambda name: found[name], reverse=True)
+    return sorted(by_name, key=lambda name: by_name[name], reverse=True)
 
 
 def write_list(folder: Path) -> None:

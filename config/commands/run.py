@@ -12,6 +12,7 @@ from tailrace.config.startup import setup
 from tailrace.events.management.subcommands import call_subcommand
 
 LOG_FILE = settings.VAR_DIR / "output.log"
+ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 
 
 class Command(BaseCommand):
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         if not logs:
             logging.disable(logging.INFO)  # of this process
         self.stdout.write("Setting up ...")
-        call_subcommand("setup", keep_password=True, stdout=self.stdout)
+        call_subcommand("setup", keep_password=settings.EMBEDDED.postgres, stdout=self.stdout)
         call_subcommand("seed_demo", stdout=self.stdout)
         self.stdout.write(f"Starting. The logs are in {LOG_FILE}.")
         self.stdout.flush()
@@ -45,7 +46,8 @@ class Command(BaseCommand):
             self.stdout.write("\n".join(["", first if answers else slow, "", *lines]))
             self.stdout.flush()
 
-        url = f"http://127.0.0.1:{settings.WEB_PORT}/healthz/live"
+        host = "127.0.0.1" if settings.WEB_HOST in ANY_HOST else settings.WEB_HOST
+        url = f"http://{host}:{settings.WEB_PORT}/healthz/live"
         sys.exit(processes.run_all(Terminal(LOG_FILE, url, print_lines, all_lines=logs)))
 
 

@@ -19,7 +19,10 @@ MOST_BYTES = 20_000_000
 MOST_LINES = 30
 """The last lines of a process, which are printed if it ends by itself."""
 READY_SECONDS, POLL_SECONDS = 60.0, 0.2
-_IMPORTANT = re.compile(r"\[(warning|error|critical) *\]|ended with status")
+_IMPORTANT = re.compile(
+    r'\[(warning|error|critical) *\]|"level": "(warning|error|critical)"|ended with status'
+)
+"""In lines of both LOG_FORMATs."""
 _NOISE = re.compile(r"\[flower\.inspector\]")
 """Flower asks the workers before they have started."""
 _STOPPED = re.compile(r"(\S+) stopped \(rc=(-?\d+)\)")

@@ -1,4 +1,4 @@
-"""Celery's message consumer, which waits for nothing that a task does not need."""
+"""Celery's message consumer, without steps that delay the start of a task."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ class _Blueprint(EveryConsumer.Blueprint):  # type: ignore[misc, valid-type]
 
 class Consumer(EveryConsumer):
     """Without the step for delayed messages, which Tailrace does not send: on RabbitMQ, it would
-    create 28 more quorum queues and bind every queue to them. And a task begins before its events
-    are sent, which takes as long as the way of its message to the child process."""
+    create 28 more quorum queues and bind every queue to them. The events of
+    tasks are sent together after EVENTS_SECONDS: a task would wait for them otherwise."""
 
     Blueprint = _Blueprint
     hub: Any

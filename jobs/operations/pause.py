@@ -10,6 +10,9 @@ from tailrace.jobs.models import Queue, QueueActivity
 
 log = structlog.get_logger(__name__)
 
+MAX_REASON = 200
+"""Maximum length of a reason."""
+
 
 def pause(name: str, by: str, reason: str = "", until: datetime | None = None) -> bool:
     """Stop new claims; running jobs continue. At the time `until`, the tick resumes the queue.

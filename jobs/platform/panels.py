@@ -134,12 +134,6 @@ class Failed(Panel):
         return kinds
 
 
-_FLAGGED_COUNT = """
-SELECT count(*) FROM (SELECT 1 FROM tailrace_events_event
-  WHERE problem <> '' AND acknowledged_at IS NULL LIMIT %(cap)s) capped
-"""
-
-
 class Flagged(Panel):
     """Events that are quarantined or flagged, until an operator acknowledges them."""
 
@@ -152,7 +146,7 @@ class Flagged(Panel):
         flagged = Event.objects.flagged().order_by("-id")
         events = list(flagged[:MAX_FLAGGED])
         mask_events(self.user, events)
-        [(number,)] = query(_FLAGGED_COUNT, cap=MAX_COUNTED)
+        number = flagged[:MAX_COUNTED].count()
         return {
             "alert": bool(events),
             "events": events,

@@ -14,6 +14,7 @@ from tailrace.config.devserver.terminal import Terminal
 from tests.kit import wait_until
 
 INFO = "2026-11-27T14:34:54Z [info     ] Listening at: http://127.0.0.1:8000\n"
+ERROR = '{"event": "tick.failed", "level": "error"}\n'
 WARNING = "2026-11-27T14:34:54Z [warning  ] drain.timed_out\n"
 
 
@@ -56,10 +57,12 @@ def test_information_goes_to_the_file_alone(make: Make, tmp_path: Path, capsys) 
     terminal.output = None  # print to what is captured
     terminal.write(line("web", INFO))
     terminal.write(line("worker", WARNING))
+    terminal.write(line("worker", ERROR))
     terminal.write(line("reload", "a.py changed: restarting\n"))
     printed = capsys.readouterr().out
     assert "Listening" not in printed
     assert "drain.timed_out" in printed
+    assert "tick.failed" in printed
     assert "a.py changed" in printed
     kept = (tmp_path / "output.log").read_text()
     assert all(text in kept for text in ("Listening", "drain.timed_out", "a.py changed"))
@@ -100,8 +103,8 @@ def test_the_addresses_follow_when_the_web_server_answers_or_takes_long(
     web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     monkeypatch.setattr(terminal, "READY_SECONDS", 60 if answers else 0)
-    told: list[bool] = []
+    calls: list[bool] = []
     url = web if answers else "http://127.0.0.1:1/"
-    Terminal(tmp_path / "output.log", url, told.append, all_lines=False).write(line("web", INFO))
-    wait_until(lambda: told)
-    assert told == [answers]
+    Terminal(tmp_path / "output.log", url, calls.append, all_lines=False).write(line("web", INFO))
+    wait_until(lambda: calls)
+    assert calls == [answers]

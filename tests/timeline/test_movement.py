@@ -41,10 +41,10 @@ def test_a_walk_between_two_stays() -> None:
     track = [(minute, 0.0) for minute in range(0, 31, 5)]
     track += [(30 + minute, minute / 10) for minute in range(1, 21)]
     track += [(50 + minute, 2.0) for minute in range(5, 41, 5)]
-    found = described(points(*track))
-    assert [kind for kind, _, _ in found] == ["stay", "move", "stay"]
-    assert found[1][2] == pytest.approx(2000, abs=150)
-    assert sum(minutes for _, minutes, _ in found) == pytest.approx(90, abs=1)
+    movements = described(points(*track))
+    assert [kind for kind, _, _ in movements] == ["stay", "move", "stay"]
+    assert movements[1][2] == pytest.approx(2000, abs=150)
+    assert sum(minutes for _, minutes, _ in movements) == pytest.approx(90, abs=1)
 
 
 def test_a_jump_of_the_position_does_not_split_a_stay() -> None:

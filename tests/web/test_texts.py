@@ -37,8 +37,8 @@ def test_an_unwanted_phrase_is_found_wherever_it_is() -> None:
     template = '<p title="What it is">{% if a %}Your data stands in <b>a leak</b>{% endif %}.</p>'
     script = 'button.textContent = "Mend what it needs";  // of late\n// a comment of late'
     module = '"""A docstring, of late."""\nlabel = f"A removal needs you, {name}"\n'
-    found = [*in_template(template), *in_script(script), *in_module(module)]
-    assert len(unwanted([("sample", text) for text in found])) == 4
+    phrases = [*in_template(template), *in_script(script), *in_module(module)]
+    assert len(unwanted([("sample", text) for text in phrases])) == 4
 
 
 def test_texts_keep_values_and_alternatives() -> None:

@@ -34,10 +34,10 @@ class Step:
 
 def next_steps(user: User, *, is_served: bool) -> list[Step]:
     """Return at most MOST_STEPS steps. `is_served`: whether the user has an active plan."""
-    found = [_property_change(user), _exposures(user), _removal(user), _value(user)]
+    steps = [_property_change(user), _exposures(user), _removal(user), _value(user)]
     if is_served:
-        found += [_property(user), _brokers(user)]
-    return [step for step in found if step][:MOST_STEPS]
+        steps += [_property(user), _brokers(user)]
+    return [step for step in steps if step][:MOST_STEPS]
 
 
 def _property_change(user: User) -> Step | None:

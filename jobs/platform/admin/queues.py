@@ -20,7 +20,7 @@ from tailrace.db.locks import Blocked
 from tailrace.jobs.engine import registry
 from tailrace.jobs.engine.waking import wake
 from tailrace.jobs.models import Queue
-from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.operations.pause import MAX_REASON, pause, resume
 from tailrace.jobs.platform.admin import rendering
 from tailrace.jobs.platform.admin.base import ModelAdmin
 from tailrace.jobs.platform.admin.lists import filters
@@ -49,7 +49,6 @@ NOTHING = SafeString('<span class="tr-zero">0</span>')
 OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
 PAUSE_ENDS = ((1, "in 1 hour"), (4, "in 4 hours"), (24, "in 24 hours"), (168, "in 7 days"))
 """Hours after which a pause may end, and how the form offers them."""
-MAX_REASON = 200
 
 
 class QueueChangeList(ChangeList):

@@ -12,9 +12,7 @@ from django.utils.safestring import SafeString
 from tailrace.jobs.engine import registry
 from tailrace.jobs.models import Job
 from tailrace.jobs.platform.admin.theme import display
-from tailrace.jobs.platform.inspection.display.formatting import (
-    time_ago,
-)
+from tailrace.jobs.platform.inspection.display.formatting import time_ago
 from tailrace.jobs.platform.inspection.display.formatting import (
     timestamp as timestamp,  # for domains, too
 )

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tailrace.db import clock
 from tailrace.db.locks import Blocked
-from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.operations.pause import MAX_REASON, pause, resume
 from tailrace.jobs.platform.commands._shared import queue_name, table
 from tailrace.jobs.platform.inspection.display.formatting import ago, capped
 from tailrace.jobs.platform.inspection.queue_states import queue_states
@@ -13,7 +13,6 @@ from tailrace.jobs.platform.inspection.queues import stats
 
 MAX_COUNTED = 100_000
 MAX_HOURS = 24 * 366
-MAX_REASON = 200
 
 
 class Command(BaseCommand):
@@ -32,7 +31,9 @@ class Command(BaseCommand):
         if hours is not None and not 0 < hours <= MAX_HOURS:
             raise CommandError(f"--hours: must be above 0, and at most {MAX_HOURS}")
         until = clock.now() + timedelta(hours=hours) if hours else None
-        more = {"reason": options["reason"][:MAX_REASON], "until": until}
+        if len(options["reason"]) > MAX_REASON:
+            raise CommandError(f"--reason: must have at most {MAX_REASON} characters")
+        more = {"reason": options["reason"], "until": until}
         for action, operation, with_end in (("pause", pause, more), ("resume", resume, {})):
             if name := options[action]:
                 try:

@@ -70,6 +70,12 @@ def test_queues_pauses_with_a_reason_and_an_end(clock) -> None:
             run("queues", "--pause", QUEUE, "--hours", hours)
 
 
+def test_a_reason_that_is_too_long_is_refused() -> None:
+    with pytest.raises(CommandError, match="--reason: must have at most 200 characters"):
+        run("queues", "--pause", QUEUE, "--reason", "x" * 201)
+    assert not Queue.objects.get(pk=QUEUE).paused
+
+
 def test_verdict_names_the_causes_and_its_status_is_one(clock) -> None:
     pause(QUEUE, "ada")
     job()

@@ -22,8 +22,8 @@ class Mark:
 
 def marks(since: datetime) -> Sequence[Mark]:
     """Return the changes since then, the latest MAX_MARKS, oldest first."""
-    found = [*_deploys(since), *_pauses(since)]
-    return sorted(found, key=lambda mark: mark.at)[-MAX_MARKS:]
+    changes = [*_deploys(since), *_pauses(since)]
+    return sorted(changes, key=lambda mark: mark.at)[-MAX_MARKS:]
 
 
 def _deploys(since: datetime) -> list[Mark]:
