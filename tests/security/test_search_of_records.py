@@ -83,6 +83,14 @@ def test_a_closed_or_withdrawn_record_was_among_the_newest() -> None:
     assert SECRET in Visitor(bob).text("/records/")
 
 
+def test_hidden_records_made_the_page_read_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_READ", 2)
+    record("Open weather")
+    for number in range(2):
+        record(f"{SECRET} {number}", access="closed", owner=person(f"bob{number}"))
+    assert "Open weather" not in Visitor(person("ann")).text("/records/"), "only two were read"
+
+
 def test_a_record_that_became_closed_was_still_found_by_its_index_entries() -> None:
     row = indexed(SECRET)
     ann = Program(person("ann"))

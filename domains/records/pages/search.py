@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
+from tailrace.domains.records.models import Record
 from tailrace.domains.records.models.visibility import visible_records
 from tailrace.domains.records.search import searching
 from tailrace.domains.records.search.facets import TITLES, Filter
@@ -15,8 +16,9 @@ from tailrace.web.accounts import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 PAGE_SIZE = 20
-NEWEST = 10
-"""The number of records that the page shows before a search."""
+NEWEST, MOST_READ = 10, 1000
+"""The number of records that the page shows before a search, and of the latest that are read: most
+of them may be hidden from the user."""
 MOST_OF_FILTER = 100
 PAGES = searching.MOST_RESULTS // PAGE_SIZE
 
@@ -39,7 +41,8 @@ def search(request: PersonRequest) -> HttpResponse:
     }
     context["query"] = urlencode({"q": context["q"], "index": index} | context["only"])
     if not text.strip():
-        newest = visible_records(request.user).filter(is_deleted=False)
+        latest = Record.objects.order_by("-published_at", "-id").values("pk")[:MOST_READ]
+        newest = visible_records(request.user).filter(is_deleted=False, pk__in=latest)
         context["newest"] = newest.order_by("-published_at", "-id")[:NEWEST]
         return show(request, "tailrace/records/search.html", context)
     budget.spend(request.user.pk, cost=searching.COST)
