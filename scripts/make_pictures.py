@@ -1,6 +1,6 @@
 """Take the pictures of README.md and docs/ from the demo of `make run`: `make pictures`.
 
-The demo runs for a minute. The figures of the hour before it, which its charts show, are made up.
+The demo runs until some hundred jobs have completed. The figures of the hour before it, which its charts show, are made up.
 With --check, nothing is taken: the exit status is 1 if a page has changed since its picture.
 """
 
@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +19,8 @@ MARK = IMAGES / "pages.sha256"
 """The fingerprint of the pages when their pictures were taken."""
 SOURCES = ("jobs/platform/pages/templates/tailrace/jobs", "jobs/platform/pages/static")
 """The folders with the look of the pages."""
-SECONDS = 60
+JOBS, SECONDS = 500, 180
+"""The number of completed jobs, and how long to wait for them."""
 WIDTH, HEIGHT = 1440, 900
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -39,8 +39,11 @@ def take() -> None:
     from tests.servers.platform import running_platform
 
     with running_platform() as platform:
-        platform.until(lambda: platform.health().get("events", 0) > 0, 120, "no event arrived")
-        time.sleep(SECONDS)
+        platform.until(
+            lambda: platform.health().get("jobs", {}).get("completed", 0) >= JOBS,
+            SECONDS,
+            f"fewer than {JOBS} jobs have completed",
+        )
         os.environ.update(platform.environment())
         add_figures()
         password = (platform.var / "admin_password").read_text().strip()

@@ -43,7 +43,7 @@ def commands() -> str:
 
 
 def _options(parser: ArgumentParser) -> Iterator[str]:
-    """Yield a row for each option, except those of every command. An option of several subcommands
+    """Yield a row for each option that not every command has. An option of several subcommands
     has one row, which names them."""
     actions = [each for each in parser._actions if each.dest not in OF_DJANGO]
     having: dict[str, list[str]] = {}

@@ -82,17 +82,17 @@ def _workers(servers: Servers, side: str, env: dict[str, str]) -> list[Popen[byt
             servers.worker(env, "latency-worker"),
             servers.start("latency-beat", env, *beat),
         ]
-    queues = ",".join(f"plain.effect_{letter}" for letter in "abcd")
-    command = (
-        "-m",
-        "celery",
-        "-A",
-        "bench.sides.steady_load.celery_tasks",
-        "worker",
-        "-l",
-        "WARNING",
-    )
-    return [servers.start("latency-plain", env, *command, "-c", str(servers.cores), "-Q", queues)]
+    return [plain_worker(servers, env, "latency-plain", [f"plain.effect_{x}" for x in "abcd"])]
+
+
+def plain_worker(
+    servers: Servers, env: dict[str, str], log: str, queues: Sequence[str]
+) -> Popen[bytes]:
+    """Start a worker of plain Celery for these queues, with as many processes as cores."""
+    return servers.start(
+        log, env, "-m", "celery", "-A", "bench.sides.steady_load.celery_tasks", "worker",
+        "-l", "WARNING", "-c", str(servers.cores), "-Q", ",".join(queues),
+    )  # fmt: skip
 
 
 def joined(

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.app.parts import STATIONS
+from bench.jobs.latency import plain_worker
 from bench.report import Row, Target, find, percentile
 from bench.servers import LOGS, Servers
 
@@ -38,10 +39,7 @@ def _measure(servers: Servers, side: str, count: int) -> list[Row]:
     if side == OURS:
         worker = servers.worker(env, "parts-worker")
     else:
-        worker = servers.start(
-            "parts-plain", env, "-m", "celery", "-A", "bench.sides.steady_load.celery_tasks",
-            "worker", "-l", "WARNING", "-c", str(servers.cores), "-Q", "plain.effect_a",
-        )  # fmt: skip
+        worker = plain_worker(servers, env, "parts-plain", ["plain.effect_a"])
     try:
         servers.run(env, "-m", "bench.sides.steady_load.one_at_a_time", word, str(count + WARM))
     finally:

@@ -29,8 +29,8 @@ def acknowledge(user: Any, id: int) -> bool:
 
 
 def acknowledge_all(user: Any, events: QuerySet[Event], what: str) -> int:
-    """Acknowledge those of the events that are flagged, at most MOST; return how many. `what` says
-    in the audit log which they are. Events that another transaction has locked stay flagged."""
+    """Acknowledge the flagged ones of these events, at most MOST; return their number. `what`
+    describes them in the audit log. Events that another transaction has locked stay flagged."""
     if not user.has_perm(PERMISSION):
         raise PermissionDenied(f"you need the permission {PERMISSION}")
     flagged = events & Event.objects.flagged()

@@ -1,6 +1,6 @@
 """`manage.py new_app` and `new_handler` write new files, and overwrite nothing.
 
-That what they write works is shown by docs/how-to/new-handler.md in test_run.py.
+test_run.py follows docs/how-to/new-handler.md, and so tests that the written files work.
 """
 
 from pathlib import Path

@@ -54,7 +54,7 @@ def make(tmp_path: Path) -> Make:
 
 def test_information_goes_to_the_file_alone(make: Make, tmp_path: Path, capsys) -> None:
     terminal = make()
-    terminal.output = None  # print to what is captured
+    terminal.output = None  # so that pytest captures the lines
     terminal.write(line("web", INFO))
     terminal.write(line("worker", WARNING))
     terminal.write(line("worker", ERROR))

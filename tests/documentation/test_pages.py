@@ -1,4 +1,4 @@
-"""What stands in the pages is so: links, names, snippets, and what is made from the code."""
+"""The links, names, snippets and generated parts of the pages are correct."""
 
 import ast
 import re

@@ -22,11 +22,11 @@ DATABASES = {"default": {
 }}
 CELERY_BROKER_URL = os.environ["BROKER"]
 """
-"""Settings of the servers of the tests, which are used instead of those of the page."""
+"""Settings of the test servers, which replace the settings of the page."""
 NOT_FOLLOWED = re.compile(
     r"python3 -m venv|\. |pip install|python servers.py|python manage.py (createsuper|runserver)"
 )
-"""The environment, the servers and the web server are those of the tests."""
+"""The steps that are left out: the tests have an environment and servers already."""
 VISIT = """
 from django.contrib.auth.models import User
 from django.test import Client

@@ -45,7 +45,7 @@ class Faceted:
 
 
 def faceted(records: QuerySet[Record], ids: Sequence[int], only: Filter) -> Faceted:
-    """Return those of `ids` that `only` allows, in their order, and the facets."""
+    """Return the ids that the filter `only` allows, in their order, and the facets of all ids."""
     rows = records.filter(pk__in=ids).values_list(
         "pk", "deposition__source__name", "language", "datestamp__year"
     )

@@ -77,7 +77,7 @@ def _stays(points: Sequence[Located]) -> Iterator[tuple[int, int]]:
 
 
 def _merged(points: Sequence[Located]) -> list[tuple[int, int]]:
-    """Return the stays, those that continue another one merged with it."""
+    """Return the stays; stays that continue another one are merged with it."""
     merged: list[tuple[int, int]] = []
     for start, end in _stays(points):
         if merged:

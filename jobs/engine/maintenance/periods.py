@@ -1,5 +1,5 @@
-"""Sum up the jobs of each queue per minute, ten minutes and hour, for the charts of its page, and
-those of all queues together, for the overview.
+"""Sum up the jobs of each queue per minute, ten minutes and hour, for the charts of its page. Do
+the same for all queues together, for the overview.
 
 Minutes are computed from the jobs that finished in them, which the indexes on `finished_at` find,
 and from Throughput; longer periods from shorter ones. Existing periods are not changed, so a

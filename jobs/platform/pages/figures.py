@@ -1,4 +1,5 @@
-"""The figures at the top of the overview, each with a sparkline and a link to what it counts."""
+"""The figures at the top of the overview, each with a sparkline and a link to the list of the
+counted jobs or events."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ RATE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number with its unit and a detail. `line` has the points of its sparkline, `text` says the
-    same in words. `address` is empty if the user may not open the page."""
+    """A number with its unit and a detail. `line` has the points of its sparkline, which `text`
+    describes. `address` is empty if the user may not open the page."""
 
     id: str
     title: str
@@ -129,7 +130,7 @@ def _running(
     """Jobs of async handlers need no process of their own, so they are counted apart."""
     running = {queue.name: queue.running for queue in queues if queue.running}
     asynchronous = sum(number for name, number in running.items() if _is_async(name))
-    places = sum(worker.concurrency for worker in stats.workers())
+    processes = sum(worker.concurrency for worker in stats.workers())
     busy = [period.busy_ms / 1000 / length for period in periods]
     most = f"at most {max(busy, default=0.0):.1f} worker processes busy"
     return Figure(
@@ -140,7 +141,7 @@ def _running(
         sparkline(busy),
         most,
         _link(request, VIEW_JOB, "tailrace_jobs_job_changelist", "state=running"),
-        unit=f"of {places:,}",
+        unit=f"of {processes:,}",
     )
 
 

@@ -48,8 +48,8 @@ def workers(request: HttpRequest, template: str) -> HttpResponse:
 
 
 def _memory(worker: stats.Worker) -> dict[str, Any]:
-    """Return the sparkline of a worker's memory, and the same in words; empty in its first
-    minute."""
+    """Return the sparkline of a worker's memory, with a text for screen readers; nothing in its
+    first minute."""
     minutes = worker.memory_minutes
     if len(minutes) < 2:
         return {}

@@ -64,7 +64,7 @@ def test_a_drain_of_a_quick_handler_begins_and_claims_in_one_statement(quick: No
 def test_a_job_that_the_first_claim_could_not_see_is_claimed_by_the_next(
     quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody sends a message for it, since its publisher saw the queue awake."""
+    """Its publisher sends no message, since it saw the queue awake."""
     first, late = enqueue(Working), list[int]()
 
     def claim_then_publish(*args: Any) -> Batch:
@@ -95,7 +95,7 @@ def test_a_drain_of_a_quick_handler_keeps_the_limits_of_its_queue(
 
 
 def test_slow_calls_and_unknown_ones_begin_without_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """During a slow call nobody would claim a job that the statement has not seen."""
+    """A job that the statement has not seen would wait for the end of a slow call."""
     monkeypatch.delitem(pace._seconds, Working.name, raising=False)
     assert not pace.is_quick(Working())
     monkeypatch.setitem(pace._seconds, Working.name, 0.5)
