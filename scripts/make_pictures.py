@@ -1,6 +1,7 @@
 """Take the pictures of README.md and docs/ from the demo of `make run`: `make pictures`.
 
-The demo runs until some hundred jobs have completed. The figures of the hour before it, which its charts show, are made up.
+The demo runs until some hundred jobs have completed. The figures of the hour before it, which its
+charts show, are made up.
 With --check, nothing is taken: the exit status is 1 if a page has changed since its picture.
 """
 
