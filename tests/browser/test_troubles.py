@@ -262,19 +262,27 @@ def test_a_handler_kills_its_process(
 
 
 @pytest.fixture
-def _harmful_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_held, "HELD_SECONDS", 0)
-    monkeypatch.setattr(snapshot_held, "LEAST_TRANSACTIONS", 0)
+def harmful_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function that makes a snapshot harmful when it is taken. Not before the trouble is
+    planted: until then, each other transaction of this moment would be named."""
+
+    def change() -> None:
+        monkeypatch.setattr(snapshot_held, "HELD_SECONDS", 0)
+        monkeypatch.setattr(snapshot_held, "LEAST_TRANSACTIONS", 0)
+
+    return change
 
 
 HOLD = "UPDATE tailrace_jobs_queue SET paused_by = paused_by"
 
 
-@pytest.mark.usefixtures("_harmful_at_once")
-def test_a_session_holds_a_snapshot(named: Callable[..., Page]) -> None:
+def test_a_session_holds_a_snapshot(
+    named: Callable[..., Page], harmful_at_once: Callable[[], None]
+) -> None:
     with suppress(OperationalError), ExitStack() as stack:
 
         def plant() -> None:
+            harmful_at_once()
             stack.enter_context(held(HOLD))
             query("SELECT pg_current_xact_id()::text")
 
@@ -288,13 +296,15 @@ def test_a_session_holds_a_snapshot(named: Callable[..., Page]) -> None:
         wait_until(lambda: oldest_snapshot() is None)
 
 
-@pytest.mark.usefixtures("_harmful_at_once")
-def test_an_old_failure_comes_last(named: Callable[..., Page]) -> None:
+def test_an_old_failure_comes_last(
+    named: Callable[..., Page], harmful_at_once: Callable[[], None]
+) -> None:
     group = FailureGroup.objects.create(id=7, handler=TRIM, error_class="OilError")
 
     def plant() -> None:
         ago = clock.now() - timedelta(minutes=30)
         operators.job(error="OilError", finished_at=ago, attempt=3, failure_group=group)
+        harmful_at_once()
         stack.enter_context(held(HOLD))
         query("SELECT pg_current_xact_id()::text")
 
